@@ -1,0 +1,66 @@
+"""The closed word-level tokenizer of the tiny base models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+PAD, UNKNOWN, END, SYSTEM, USER, ASSISTANT = SPECIAL = (
+    "<|pad|>",
+    "<|unk|>",
+    "<|end|>",
+    "<|system|>",
+    "<|user|>",
+    "<|assistant|>",
+)
+
+CHAT_TEMPLATE = (
+    "{%- for m in messages -%}"
+    "{%- if m['role'] == 'assistant' -%}{{ '<|assistant|>' + m['content'] + '<|end|>' }}"
+    "{%- else -%}{{ '<|' + m['role'] + '|>' + m['content'] }}{%- endif -%}"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{ '<|assistant|>' }}{%- endif -%}"
+)
+
+# A word with the digits that follow it (r3), a single digit, a line end, or one other
+# character: so a board row falls into its cells.
+_WORD = r"[A-Za-z]+[0-9]*|[0-9]|\n|[^\sA-Za-z0-9]"
+
+
+def _splitter() -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_WORD), behavior="isolated"),
+            pre_tokenizers.Split(Regex(r"[ \t\r]+"), behavior="removed"),
+        ]
+    )
+
+
+def split_words(text: str) -> list[str]:
+    """The words `text` falls into."""
+    return [word for word, _ in _splitter().pre_tokenize_str(text)]
+
+
+def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A tokenizer whose vocabulary is the words of `texts`, sorted, and nothing else.
+
+    Unknown words become `<|unk|>`, one for each.
+    """
+    words = sorted({w for text in texts for w in split_words(text)})
+    vocab = {word: i for i, word in enumerate([*SPECIAL, *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocab, unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = _splitter()
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.add_special_tokens(list(SPECIAL))
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        unk_token=UNKNOWN,
+        eos_token=END,
+        extra_special_tokens=[SYSTEM, USER, ASSISTANT],
+        clean_up_tokenization_spaces=False,
+    )
+    fast.chat_template = CHAT_TEMPLATE
+    return fast

@@ -1,0 +1,90 @@
+"""From what an agent wrote to the action it means.
+
+`ActionGrammar.parse` is total: any string gives a `Parsed`, which holds either
+exactly one action or a one-line error that says what would have been right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MAX_REPLY_CHARS = 20_000
+"""Longer replies are unusable: no answer needs that many, and parsing stays cheap."""
+
+_THINK = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
+# Explicit answer marks, strongest first. Only the strongest kind present counts.
+_MARKS = (
+    re.compile(r"<answer>([^<]*)</answer>", re.IGNORECASE),
+    re.compile(r"\\boxed\{([^{}]*)\}"),
+    re.compile(r"^[ \t*_#>-]*(?:final\s+)?(?:answer|action|move)\s*[*_]*\s*:([^\n]*)$", re.I | re.M),
+    re.compile(r"\[([^\[\]\n]*)\]"),
+)
+_VERB = re.compile(
+    r"^(?:i\s+)?(?:(?:will|would|shall)\s+)?"
+    r"(?:go|move|walk|step|push|pick|choose|pull|play|take|select)\s+(?:to\s+)?(?:the\s+)?"
+)
+_TRIM = " \t\r\n.,;!*_`\"'"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a reply means: `action` (and no error), or `error` (and no action)."""
+
+    action: str | None
+    error: str | None = None
+
+
+class ActionGrammar:
+    """The answers an environment takes, and how they may be dressed.
+
+    Accepted for the action `left`, in any letter case: `left`, `left.`, `**left**`,
+    `go left`, `I will push left`, `Action: left`, `<answer>left</answer>`,
+    `\\boxed{left}`, `[left]`. Text inside `<think>...</think>` is ignored. With a
+    mark such as `<answer>` present anything may stand around it; without one the
+    whole reply has to be the answer, so that a word in passing is never taken for it.
+    Two different answers are ambiguous, the same answer twice is not.
+
+    Args:
+        actions: the words an agent may answer; they must differ when case-folded.
+
+    Raises:
+        ValueError: no actions, or two that differ in letter case only.
+    """
+
+    def __init__(self, actions: Sequence[str]) -> None:
+        self.actions = tuple(actions)
+        self._by_word = {a.casefold(): a for a in self.actions}
+        if not self.actions or len(self._by_word) != len(self.actions):
+            raise ValueError(f"actions must be non-empty and distinct, got {self.actions}")
+        self.form = "Answer with one of: " + ", ".join(self.actions) + "."
+
+    def _plain(self, text: str) -> str | None:
+        word = text.strip(_TRIM).casefold()
+        action = self._by_word.get(word)
+        if action is None:
+            action = self._by_word.get(_VERB.sub("", word, count=1).strip(_TRIM))
+        return action
+
+    def parse(self, reply: str) -> Parsed:
+        """The one action that `reply` names, or why there is none. Never raises."""
+        action = self._by_word.get(reply)  # the common case, without regular expressions
+        if action is not None:
+            return Parsed(action)
+        if len(reply) > MAX_REPLY_CHARS:
+            return Parsed(None, f"The reply is longer than {MAX_REPLY_CHARS} characters. {self.form}")
+        text = _THINK.sub("", reply)
+        for mark in _MARKS:
+            found = mark.findall(text)
+            if found:
+                break
+        else:
+            found = [text]
+        answers = {self._plain(part) for part in found}
+        if len(answers) > 1:
+            return Parsed(None, f"The reply holds more than one answer. {self.form}")
+        action = answers.pop()
+        if action is None:
+            return Parsed(None, f"The reply holds no known action. {self.form}")
+        return Parsed(action)

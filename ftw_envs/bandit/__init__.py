@@ -1,0 +1,1 @@
+"""Bandits that show what a risk-seeking filter does under noise."""

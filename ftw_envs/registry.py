@@ -1,0 +1,60 @@
+"""The one table of environments. A new id is a new row here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import gymnasium as gym
+
+from ftw_envs.text_env import EpisodeEnv
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One environment id.
+
+    Attributes:
+        id: Gymnasium id, `ftw/Name-vN`.
+        entry_point: "module:Class" of an `EpisodeEnv`.
+        kwargs: what the id fixes; a user's keyword arguments come on top.
+    """
+
+    id: str
+    entry_point: str
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+TABLE = (
+    Row(
+        "ftw/SokobanMini-v0",
+        "ftw_envs.sokoban.env:SokobanEnv",
+        {"pack": "mini", "max_steps": 15},
+    ),
+    Row("ftw/SigmaTrap-v0", "ftw_envs.bandit.sigma_trap:SigmaTrapEnv", {"sigma": 4.0}),
+)
+
+
+def register_all() -> None:
+    """Registers every row with Gymnasium; a second call changes nothing."""
+    for row in TABLE:
+        if row.id not in gym.registry:
+            # The environment counts its own steps, so that its limit is part of the task
+            # text and holds without wrappers too; Gymnasium's TimeLimit is not needed.
+            gym.register(row.id, row.entry_point, kwargs=dict(row.kwargs))
+
+
+def make(env_id: str, **kwargs: Any) -> EpisodeEnv:
+    """The bare environment behind an id, without Gymnasium's wrappers.
+
+    Raises:
+        ValueError: the id is not one of ours, or an argument is wrong; says what would be right.
+    """
+    if env_id not in {row.id for row in TABLE}:
+        known = ", ".join(row.id for row in TABLE)
+        raise ValueError(f"unknown environment {env_id!r}; there are {known}")
+    try:
+        env = gym.make(env_id, disable_env_checker=True, **kwargs)
+    except TypeError as e:
+        raise ValueError(f"{env_id}: {e}") from None
+    return cast(EpisodeEnv, env.unwrapped)

@@ -1,0 +1,1 @@
+"""Sokoban: rules, levels, generator, solver, drawing and the environment."""

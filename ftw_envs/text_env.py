@@ -1,0 +1,192 @@
+"""EpisodeEnv: what all environments of the suite share.
+
+A subclass says what its world is (instances, rules, texts); this class keeps the
+contract: instances addressed by split and index, two seeds, text in and text out, a
+score at the end, unusable replies that cost a step and change nothing else.
+"""
+
+from __future__ import annotations
+
+import string
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import gymnasium as gym
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from ftw_envs.actions import MAX_REPLY_CHARS, ActionGrammar
+from ftw_envs.episode import SPLITS, Instance
+from ftw_envs.streams import Stream
+
+CHARSET = string.ascii_letters + string.digits + string.punctuation + " \n"
+"""Every character an observation may hold."""
+
+MAX_OBSERVATION_CHARS = 4_000
+
+
+class EpisodeEnv(gym.Env[Any, Any], ABC):
+    """Base class of the suite's environments.
+
+    `reset(seed=s)` draws a training instance from `s`; `reset(options={"split": "test",
+    "index": 17})` picks one. The instance is what the task is; the seed is the noise of
+    this attempt, and `seed=None` gives fresh noise. `repeatable` says whether the same
+    start (instance and noise) can be had twice.
+
+    `info` has the same keys after every call: `instance` (split, index, hash), `steps`,
+    `invalid_actions`, `score`, `solved`, `end` ("" until the end, then one of
+    `ftw_envs.episode.ENDS`).
+
+    Args:
+        max_steps: steps until the episode is cut off (truncated), at least 1.
+        render_mode: None, "ansi" or "rgb_array".
+
+    Raises:
+        ValueError: an argument that cannot work, with what would be right.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
+    repeatable: ClassVar[bool] = True
+
+    env_version: str
+    """Fingerprint of rules and instances; it changes whenever a result could."""
+
+    def __init__(self, *, max_steps: int, render_mode: str | None = None) -> None:
+        if not isinstance(max_steps, int) or max_steps < 1:
+            raise ValueError(f"max_steps must be an integer of at least 1, got {max_steps!r}")
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            modes = ", ".join(self.metadata["render_modes"])
+            raise ValueError(f"render_mode must be None or one of {modes}, got {render_mode!r}")
+        self.max_steps = max_steps
+        self.render_mode = render_mode
+        self.observation_space = spaces.Text(MAX_OBSERVATION_CHARS, charset=CHARSET)
+        self.action_space = spaces.Text(MAX_REPLY_CHARS, min_length=0, charset=CHARSET)
+        self.instance: Instance | None = None
+        self.noise_seed = 0
+        self.steps = 0
+        self._invalid_actions = 0
+        self._score = 0.0
+        self._end = ""
+        self.last_action: str | None = None
+        """The action that the last reply was taken for, None if it was unusable."""
+
+    # What a subclass provides.
+
+    @abstractmethod
+    def instance_count(self, split: str) -> int:
+        """How many instances `split` has."""
+
+    @abstractmethod
+    def _load(self, split: str, index: int) -> str:
+        """Sets the world to the start of an instance; returns its content hash (hex)."""
+
+    @property
+    @abstractmethod
+    def grammar(self) -> ActionGrammar:
+        """The answers this instance takes."""
+
+    @abstractmethod
+    def _first_text(self) -> str:
+        """The first observation: task, legend, state, actions and answer form."""
+
+    @abstractmethod
+    def _text(self) -> str:
+        """A later observation: what the agent needs to see of the world now."""
+
+    @abstractmethod
+    def _play(self, action: str) -> tuple[float, str]:
+        """Plays a known action; returns the episode's score so far and its end ("" if none)."""
+
+    @abstractmethod
+    def _frame(self) -> Any:
+        """The current picture, uint8 of shape (height, width, 3)."""
+
+    # The contract.
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Starts an episode.
+
+        Args:
+            seed: noise of this attempt, a non-negative integer; None for fresh noise.
+            options: {"split": ..., "index": ...} picks an instance; without an index
+                one of the split (train by default) is drawn from the seed.
+
+        Raises:
+            ValueError: an unknown option or split, or an index out of range.
+        """
+        super().reset(seed=seed)
+        if seed is None:
+            seed = int(self.np_random.bit_generator.random_raw()) >> 1
+        split, index = self._pick(seed, options or {})
+        self.noise_seed = seed
+        self.instance = Instance(split, index, self._load(split, index))
+        self.steps = self._invalid_actions = 0
+        self._score, self._end, self.last_action = 0.0, "", None
+        return self._first_text(), self._info()
+
+    def _pick(self, seed: int, options: dict[str, Any]) -> tuple[str, int]:
+        unknown = sorted(options.keys() - {"split", "index"})
+        if unknown:
+            raise ValueError(f"reset options are split and index, got {unknown[0]!r}")
+        split = options.get("split", "train")
+        if split not in SPLITS:
+            raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+        count = self.instance_count(split)
+        index = options.get("index")
+        if index is None:
+            index = Stream("instance", split, seed).integer(count)
+        if isinstance(index, bool) or not hasattr(index, "__index__"):
+            raise ValueError(f"index must be an integer, got {index!r}")
+        index = int(index)
+        if not 0 <= index < count:
+            raise ValueError(f"index must be from 0 to {count - 1} in split {split!r}, got {index}")
+        return split, index
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Takes a reply, any string.
+
+        Raises:
+            ResetNeeded: before the first `reset`, or after the episode has ended.
+            TypeError: the reply is not a string.
+        """
+        if self.instance is None:
+            raise ResetNeeded("call reset() before step()")
+        if self._end:
+            raise ResetNeeded(f"the episode has ended ({self._end}): call reset()")
+        if not isinstance(action, str):
+            raise TypeError(f"an action is a string here, got {type(action).__name__}")
+        self.steps += 1
+        parsed = self.grammar.parse(action)
+        self.last_action = parsed.action
+        if parsed.action is None:
+            self._invalid_actions += 1
+        else:
+            self._score, self._end = self._play(parsed.action)
+        terminated = bool(self._end)
+        if not terminated and self.steps >= self.max_steps:
+            self._end = "time_limit"
+        text = self._text() if parsed.error is None else f"{parsed.error}\n{self._text()}"
+        reward = self._score if self._end else 0.0
+        return text, reward, terminated, bool(self._end) and not terminated, self._info()
+
+    def _info(self) -> dict[str, Any]:
+        assert self.instance is not None
+        i = self.instance
+        return {
+            "instance": {"split": i.split, "index": i.index, "hash": i.hash},
+            "steps": self.steps,
+            "invalid_actions": self._invalid_actions,
+            "score": self._score,
+            "solved": self._end == "solved",
+            "end": self._end,
+        }
+
+    def render(self) -> Any:
+        """The current picture (rgb_array), the current text (ansi), or None."""
+        if self.render_mode is None:
+            return None
+        if self.instance is None:
+            raise ResetNeeded("call reset() before render()")
+        return self._frame() if self.render_mode == "rgb_array" else self._text()
