@@ -46,6 +46,8 @@ class LanguageModel:
         # Caches hold text -> ids; observations repeat a lot (positions on small boards).
         self.first_chunk = lru_cache(maxsize=4096)(self._first_chunk)
         self.next_chunk = lru_cache(maxsize=65536)(self._next_chunk)
+        self.reply_text = lru_cache(maxsize=4096)(self._reply_text)
+        self._reply_ids = lru_cache(maxsize=4096)(self._ids)
         self._split_head = self._head_is_plain()
 
     @classmethod
@@ -112,7 +114,7 @@ class LanguageModel:
         ended = bool(last_reply) and last_reply[-1] in self.stop_ids
         return self.next_chunk(observations[-1], ended)
 
-    def reply_text(self, ids: tuple[int, ...]) -> str:
+    def _reply_text(self, ids: tuple[int, ...]) -> str:
         """The text of a sampled reply, without its end token."""
         if ids and ids[-1] in self.stop_ids:
             ids = ids[:-1]
@@ -130,7 +132,7 @@ class LanguageModel:
         for turn in episode.turns:
             observations.append(turn.observation)
             prompt = self.chunk(observations, reply)
-            reply = (*self._ids(turn.reply), self.eos)
+            reply = (*self._reply_ids(turn.reply), self.eos)
             ids += [*prompt, *reply]
             action += [0] * len(prompt) + [1] * len(reply)
         return Tokens(tuple(ids), tuple(action), (0.0,) * sum(action))

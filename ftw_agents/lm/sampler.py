@@ -132,7 +132,7 @@ class LMAgent:
             input_ids=ids,
             attention_mask=cohort.mask,
             position_ids=cohort.position[:, None] + steps.minimum((lengths[:, None] - 1).clamp(0)),
-            past_key_values=cohort.cache,
+            cache=cohort.cache,
             use_cache=True,
         )
         cohort.position = cohort.position + lengths

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
@@ -39,8 +40,8 @@ def _splitter() -> pre_tokenizers.PreTokenizer:
 
 
 def split_words(text: str) -> list[str]:
-    """The words `text` falls into."""
-    return [word for word, _ in _splitter().pre_tokenize_str(text)]
+    """The words `text` falls into, as the tokenizer splits it."""
+    return re.findall(_WORD, text)
 
 
 def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
@@ -48,7 +49,7 @@ def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
 
     Unknown words become `<|unk|>`, one for each.
     """
-    words = sorted({w for text in texts for w in split_words(text)})
+    words = sorted({w for text in set(texts) for w in split_words(text)})
     vocab = {word: i for i, word in enumerate([*SPECIAL, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocab, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = _splitter()

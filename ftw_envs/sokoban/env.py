@@ -16,7 +16,7 @@ RULES_VERSION = 0
 VIEWS = ("text", "coords")
 
 _GRAMMAR = ActionGrammar(ACTIONS)
-_TASK = "Sokoban. Move the player and push every box onto a goal. You cannot pull."
+_TASK = "Sokoban. Push every box onto a goal; boxes cannot be pulled."
 
 
 class SokobanEnv(EpisodeEnv):
@@ -114,7 +114,7 @@ class SokobanEnv(EpisodeEnv):
             walls = " ".join(map(self._cell, inner)) if inner else "none"
             goals = " ".join(map(self._cell, sorted(level.goals)))
             state = (
-                f"Board of {h} rows and {w} columns, walled all around.\n"
+                f"{h} rows, {w} columns, walled all around\n"
                 f"walls {walls}\ngoal {goals}\n{self._state()}"
             )
         return f"{_TASK} {_GRAMMAR.form} You have {self.max_steps} moves.\n{state}"

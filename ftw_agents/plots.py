@@ -1,0 +1,98 @@
+"""Curves of a run and of the sigma-trap, with matplotlib."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+
+from ftw_envs.files import write_bytes
+
+_STYLE = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.size": 10,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+}
+# Colour-blind safe (Okabe and Ito).
+BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
+
+
+def _save(figure: Figure, path: Path) -> None:
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=120)
+    write_bytes(path, out.getvalue())
+
+
+def plot_run(metrics: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Solve rates against episodes, and what the filter chose, as a PNG."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(9, 3.8), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        exams = [m for m in metrics if "valid_solve_rate" in m]
+        played = [m for m in metrics if "solve_rate" in m]
+        x = [m["episodes"] for m in played]
+        left.plot(x, [m["solve_rate"] for m in played], color=BLUE, alpha=0.35, label="training")
+        rate = np.array([m["valid_solve_rate"] for m in exams])
+        low = rate - [m["valid_low"] for m in exams]
+        high = [m["valid_high"] for m in exams] - rate
+        left.errorbar(
+            [m["episodes"] for m in exams],
+            rate,
+            yerr=[low, high],
+            color=BLUE,
+            marker="o",
+            capsize=3,
+            label="valid, unseen (95 %)",
+        )
+        left.set(xlabel="episodes played", ylabel="solve rate", ylim=(0, 1))
+        left.legend(loc="upper left")
+        right.plot(x, [m["winners_solved"] for m in played], color=GREEN, label="winners solved")
+        right.plot(x, [m["buffer_solved"] for m in played], color=ORANGE, label="buffer solved")
+        share = [m["effective_sample_size"] / max(1.0, m["batch_episodes"]) for m in played]
+        right.plot(x, share, color=RED, label="effective sample size / batch")
+        right.set(xlabel="episodes played", ylabel="share", ylim=(0, 1.05))
+        right.legend(loc="lower right")
+        _save(figure, path)
+
+
+def plot_sigma_trap(
+    sigmas: Sequence[float],
+    simulated: Mapping[str, npt.NDArray[np.float64]],
+    theory: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    path: Path,
+) -> None:
+    """P(good arm) against the trap's noise: mean over seeds with its range, theory as lines.
+
+    Args:
+        sigmas: noise of the trap.
+        simulated: name -> shape (len(sigmas), seeds).
+        theory: name -> (sigmas, P) of the mean field.
+    """
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(6.4, 4), layout="constrained")
+        axes = figure.subplots()
+        for (name, values), color in zip(
+            simulated.items(), (BLUE, ORANGE, RED, GREEN), strict=False
+        ):
+            mean = values.mean(axis=1)
+            spread = np.abs(np.stack([values.min(axis=1), values.max(axis=1)]) - mean)
+            axes.errorbar(
+                sigmas, mean, yerr=spread, fmt="o", color=color, capsize=3, label=f"{name}, played"
+            )
+            if name in theory:
+                axes.plot(*theory[name], color=color, label=f"{name}, mean field")
+        axes.axhline(0.5, color="0.5", lw=1, ls=":")
+        axes.set(
+            xscale="log", xlabel="noise of the trap, σ", ylabel="P(good arm)", ylim=(-0.02, 1.02)
+        )
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        _save(figure, path)

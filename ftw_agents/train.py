@@ -1,0 +1,217 @@
+"""The training loop: collect, choose, imitate, evaluate now and then.
+
+A run is a folder: `config.json`, `metrics.jsonl` (a line an iteration), `checkpoints/`
+(the newest only), `curves.png`. All randomness is named by the run's seed and the
+iteration, so a run resumed from a checkpoint goes on as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from ftw_agents.algorithms import ftw
+from ftw_agents.buffer import Buffer
+from ftw_agents.collect import Collector, evaluation_starts, training_starts
+from ftw_agents.config import TrainConfig, parse_env_args
+from ftw_agents.lm.learner import Learner, StepStats, Weighted
+from ftw_agents.lm.model import LanguageModel
+from ftw_agents.lm.sampler import LMAgent
+from ftw_agents.plots import plot_run
+from ftw_agents.results import Summary, summarise
+from ftw_envs.files import write_bytes, write_json
+from ftw_envs.streams import Stream
+
+TIMES = ("seconds", "tokens_per_second")
+"""Metrics that tell of the machine, not of the run; they differ when it is repeated."""
+
+Metrics = dict[str, Any]
+
+
+class Progress(Protocol):
+    """Gets the metrics of each iteration as it ends."""
+
+    def __call__(self, metrics: Metrics) -> None: ...
+
+
+def newest_checkpoint(run: Path) -> Path:
+    """The newest whole checkpoint of a run.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = sorted(p for p in (run / "checkpoints").glob("[0-9]*") if p.is_dir())
+    if not found:
+        raise ValueError(f"{run}: no checkpoint there")
+    return found[-1]
+
+
+class Trainer:
+    """One run.
+
+    Args:
+        config: its settings; checked before anything is played.
+        lm: the model to fine-tune, updated in place.
+
+    Raises:
+        ValueError: a setting that cannot work, with what would be right.
+    """
+
+    def __init__(self, config: TrainConfig, lm: LanguageModel) -> None:
+        config.check()
+        ftw.check_config(config.ftw, config.episodes)
+        self.config = config
+        self.lm = lm
+        self.collector = Collector(config.env, parse_env_args(config.env_args), config.episodes)
+        self.exam = evaluation_starts(self.collector.env, "valid", config.eval_episodes, seed=0)
+        self.agent = LMAgent(lm, max_reply_tokens=config.max_reply_tokens)
+        self.learner = Learner(lm, lr=config.lr, kl=config.ftw.kl)
+        self.buffer = Buffer(config.ftw.versions)
+        self.iteration = 0
+        self.metrics: list[Metrics] = []
+
+    @classmethod
+    def start(cls, config: TrainConfig, lm: LanguageModel) -> Trainer:
+        """A new run in a new folder.
+
+        Raises:
+            ValueError: the folder exists, or a setting cannot work.
+        """
+        if config.out.exists():
+            raise ValueError(f"{config.out} exists already; resume it, or choose another --out")
+        trainer = cls(config, lm)
+        write_json(config.out / "config.json", config.to_json())
+        trainer._evaluate_start()
+        trainer.save()
+        return trainer
+
+    @classmethod
+    def resume(cls, run: Path) -> Trainer:
+        """A run as its newest checkpoint left it.
+
+        Raises:
+            ValueError: there is no run in that folder, or no checkpoint yet.
+        """
+        try:
+            data = json.loads((run / "config.json").read_text("utf-8"))
+        except (OSError, ValueError) as e:
+            raise ValueError(f"{run}: not a run ({e})") from None
+        config = TrainConfig.from_json({**data, "out": str(run)})
+        checkpoint = newest_checkpoint(run)
+        trainer = cls(config, LanguageModel.load(checkpoint))
+        state = torch.load(checkpoint / "optimizer.pt", weights_only=True)
+        trainer.learner.load_state(state)
+        trainer.buffer.load(checkpoint / "buffer.jsonl")
+        saved = json.loads((checkpoint / "state.json").read_text("utf-8"))
+        trainer.iteration = saved["iteration"]
+        # Lines written after the checkpoint belong to iterations that will be done again.
+        lines = (run / "metrics.jsonl").read_text("utf-8").splitlines()
+        trainer.metrics = [json.loads(x) for x in lines[: saved["iteration"] + 1]]
+        return trainer
+
+    def run(self, progress: Progress | None = None, stop_at: int | None = None) -> None:
+        """Trains to the end, or until `stop_at` iterations are done."""
+        last = self.config.iterations
+        while self.iteration < (last if stop_at is None else min(stop_at, last)):
+            self._iterate()
+            done = self.iteration == last
+            if self.iteration % self.config.checkpoint_every == 0 or done:
+                self.save()
+            if progress is not None:
+                progress(self.metrics[-1])
+        plot_run(self.metrics, self.config.out / "curves.png")
+
+    def evaluate(self) -> Summary:
+        """What the current policy solves of the valid split, sampled."""
+        return summarise(self.collector.play(self.agent, self.exam))
+
+    def _evaluate_start(self) -> None:
+        before = self.evaluate()
+        self._log({"iteration": 0, "episodes": 0, "tokens": 0, **_exam(before)})
+
+    def _log(self, metrics: Metrics) -> None:
+        self.metrics.append(metrics)
+        with open(self.config.out / "metrics.jsonl", "a", encoding="utf-8") as f:
+            f.write(json.dumps(metrics, allow_nan=False) + "\n")
+
+    def _iterate(self) -> None:
+        config, begin = self.config, time.perf_counter()
+        version = self.iteration + 1
+        starts = training_starts(self.collector.env, config.seed, version, config.episodes)
+        played = list(
+            self.collector.play(self.agent, starts, player_seed=config.seed, version=version)
+        )
+        self.buffer.add(version, played)
+        batch = ftw.choose(self.buffer, config.ftw, Stream("filter", config.seed, version))
+        update = self._update(batch, version)
+        seen = summarise(played)
+        seconds = time.perf_counter() - begin
+        read = seen.tokens_in + seen.tokens_out + update.tokens
+        metrics: Metrics = {
+            "iteration": version,
+            "episodes": version * config.episodes,
+            "tokens": self.metrics[-1]["tokens"] + seen.tokens_in + seen.tokens_out,
+            "solve_rate": seen.solve_rate,
+            "mean_score": seen.mean_score,
+            "invalid_rate": seen.invalid_rate,
+            "mean_turns": seen.mean_turns,
+            **batch.stats,
+            **(update.means() if update.steps else {"skipped_steps": update.skipped}),
+            "tokens_per_second": read / seconds,
+            "seconds": seconds,
+        }
+        self.iteration = version
+        if version % config.eval_every == 0 or version == config.iterations:
+            metrics |= _exam(self.evaluate())
+        self._log(metrics)
+
+    def _update(self, batch: ftw.LearningBatch, version: int) -> StepStats:
+        stats = StepStats()
+        items = [
+            Weighted(e.tokens or self.lm.tokenize(e), w)
+            for e, w in zip(batch.episodes, batch.weights, strict=True)
+        ]
+        if not items:  # no draw told anything: better no step than one on noise
+            return stats
+        Stream("minibatches", self.config.seed, version).shuffle(items)
+        size = self.config.minibatch
+        steps = max(1, round(len(items) / size))
+        cuts = [round(i * len(items) / steps) for i in range(steps + 1)]
+        # Dividing by the mean weight of a step, not by its own, keeps rare episodes rare.
+        norm = sum(x.weight * sum(x.tokens.action) for x in items) / steps
+        self.learner.anchor()
+        for begin, end in zip(cuts, cuts[1:], strict=False):
+            self.learner.step(items[begin:end], norm, stats)
+        return stats
+
+    def save(self) -> None:
+        """Writes a checkpoint: all there, or not there. The older one goes afterwards."""
+        folder = self.config.out / "checkpoints"
+        partial = folder / ".partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        self.lm.save(partial)
+        torch.save(self.learner.state(), partial / "optimizer.pt")
+        self.buffer.save(partial / "buffer.jsonl")
+        write_json(partial / "state.json", {"iteration": self.iteration})
+        lines = "".join(json.dumps(m, allow_nan=False) + "\n" for m in self.metrics)
+        write_bytes(self.config.out / "metrics.jsonl", lines.encode())
+        target = folder / f"{self.iteration:06d}"
+        shutil.rmtree(target, ignore_errors=True)
+        partial.rename(target)
+        for old in folder.glob("[0-9]*"):
+            if old != target:
+                shutil.rmtree(old)
+
+
+def _exam(summary: Summary) -> Metrics:
+    return {
+        "valid_solve_rate": summary.solve_rate,
+        "valid_low": summary.low,
+        "valid_high": summary.high,
+        "valid_episodes": summary.episodes,
+    }
