@@ -25,9 +25,9 @@ CHAT_TEMPLATE = (
     "{%- if add_generation_prompt -%}{{ '<|assistant|>' }}{%- endif -%}"
 )
 
-# A word with the digits that follow it (r3), a single digit, a line end, or one other
-# character: so a board row falls into its cells.
-_WORD = r"[A-Za-z]+[0-9]*|[0-9]|\n|[^\sA-Za-z0-9]"
+# A cell name (r3c4) or word, a single digit, a line end, or one other character: so a
+# board row falls into its cells.
+_WORD = r"r[0-9]+c[0-9]+|[A-Za-z]+|[0-9]|\n|[^\sA-Za-z0-9]"
 
 
 def _splitter() -> pre_tokenizers.PreTokenizer:

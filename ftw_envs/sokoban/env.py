@@ -95,7 +95,7 @@ class SokobanEnv(EpisodeEnv):
 
     def _cell(self, cell: int) -> str:
         y, x = divmod(cell, self.board.level.width)
-        return f"r{y + 1} c{x + 1}"
+        return f"r{y + 1}c{x + 1}"
 
     def _state(self) -> str:
         if self.obs == "text":
