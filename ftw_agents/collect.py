@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from ftw_agents.agent import Agent, History, Reply
+from ftw_agents.starts import Start
 from ftw_envs.episode import Episode, Instance, Tokens, Turn
 from ftw_envs.registry import make
 from ftw_envs.streams import Stream
 from ftw_envs.text_env import EpisodeEnv
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """One attempt to be played: which instance, and the noise seed of the attempt."""
-
-    split: str
-    index: int
-    seed: int
-
-
-def training_starts(env: EpisodeEnv, seed: int, version: int, n: int) -> list[Start]:
-    """`n` training instances with fresh noise, fixed by the run's seed and policy version."""
-    stream = Stream("train-starts", seed, version)
-    count = env.instance_count("train")
-    return [Start("train", stream.integer(count), stream.word() >> 1) for _ in range(n)]
-
-
-def evaluation_starts(env: EpisodeEnv, split: str, n: int, seed: int) -> list[Start]:
-    """The first `n` instances of a split, each once, with noise fixed by `seed`.
-
-    Raises:
-        ValueError: the split has fewer instances, or n < 1.
-    """
-    count = env.instance_count(split)
-    if not 1 <= n <= count:
-        raise ValueError(f"episodes must be from 1 to {count} (instances in {split!r}), got {n}")
-    return [Start(split, i, Stream("evaluation", seed, i).word() >> 1) for i in range(n)]
 
 
 class _Attempt:

@@ -45,8 +45,8 @@ def rank_probabilities(n: int, c: int, k: int) -> Floats:
 
     rank = np.arange(1, n + 1)
     whole = log_binom(np.array([n]), c)
-    terms = [log_binom(rank - 1, j - 1) + log_binom(n - rank, c - j) - whole for j in range(1, k + 1)]
-    return np.exp(terms).sum(axis=0) / k
+    terms = [log_binom(rank - 1, j - 1) + log_binom(n - rank, c - j) for j in range(1, k + 1)]
+    return np.asarray(np.exp(terms - whole).sum(axis=0) / k)
 
 
 def expected_weights(scores: Floats, c: int, k: int) -> Floats:

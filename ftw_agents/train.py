@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,13 +18,14 @@ import torch
 
 from ftw_agents.algorithms import ftw
 from ftw_agents.buffer import Buffer
-from ftw_agents.collect import Collector, evaluation_starts, training_starts
+from ftw_agents.collect import Collector
 from ftw_agents.config import TrainConfig, parse_env_args
 from ftw_agents.lm.learner import Learner, StepStats, Weighted
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
 from ftw_agents.plots import plot_run
 from ftw_agents.results import Summary, summarise
+from ftw_agents.starts import evaluation_starts, training_starts
 from ftw_envs.files import write_bytes, write_json
 from ftw_envs.streams import Stream
 
@@ -185,7 +187,7 @@ class Trainer:
         # Dividing by the mean weight of a step, not by its own, keeps rare episodes rare.
         norm = sum(x.weight * sum(x.tokens.action) for x in items) / steps
         self.learner.anchor()
-        for begin, end in zip(cuts, cuts[1:], strict=False):
+        for begin, end in pairwise(cuts):
             self.learner.step(items[begin:end], norm, stats)
         return stats
 

@@ -18,7 +18,7 @@ _THINK = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE 
 _MARKS = (
     re.compile(r"<answer>([^<]*)</answer>", re.IGNORECASE),
     re.compile(r"\\boxed\{([^{}]*)\}"),
-    re.compile(r"^[ \t*_#>-]*(?:final\s+)?(?:answer|action|move)\s*[*_]*\s*:([^\n]*)$", re.I | re.M),
+    re.compile(r"^[ \t*_#>-]*(?:final )?(?:answer|action|move)[ *_]*:([^\n]*)$", re.I | re.M),
     re.compile(r"\[([^\[\]\n]*)\]"),
 )
 _VERB = re.compile(
@@ -73,7 +73,7 @@ class ActionGrammar:
         if action is not None:
             return Parsed(action)
         if len(reply) > MAX_REPLY_CHARS:
-            return Parsed(None, f"The reply is longer than {MAX_REPLY_CHARS} characters. {self.form}")
+            return Parsed(None, f"The reply is over {MAX_REPLY_CHARS} characters. {self.form}")
         text = _THINK.sub("", reply)
         for mark in _MARKS:
             found = mark.findall(text)

@@ -178,7 +178,7 @@ class Episode:
         if top["solved"] != (top["end"] == "solved"):
             _fail(f"solved is {top['solved']} but end is {top['end']!r}")
         if tokens is not None and top["tokens_out"] != len(tokens.logprobs):
-            _fail(f"tokens_out is {top['tokens_out']} but {len(tokens.logprobs)} tokens were sampled")
+            _fail(f"tokens_out is {top['tokens_out']}, sampled were {len(tokens.logprobs)} tokens")
         for name in ("seed", "policy_version", "tokens_in", "tokens_out"):
             if top[name] < 0:
                 _fail(f"{name} must be >= 0, got {top[name]}")
@@ -249,9 +249,7 @@ def _read_tokens(data: Any) -> Tokens:
         _fail("tokens.ids and tokens.action must have one length")
     if not set(raw["action"]) <= {0, 1} or sum(raw["action"]) != len(raw["logprobs"]):
         _fail("tokens.action must be 0 or 1, with one of tokens.logprobs for each 1")
-    return Tokens(
-        tuple(raw["ids"]), tuple(raw["action"]), tuple(float(x) for x in raw["logprobs"])
-    )
+    return Tokens(tuple(raw["ids"]), tuple(raw["action"]), tuple(float(x) for x in raw["logprobs"]))
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -309,7 +307,7 @@ def read_episodes(path: str | os.PathLike[str]) -> Iterator[Episode]:
     """
     name = os.fspath(path)
     try:
-        file = open(name, "rb")
+        file = open(name, "rb")  # noqa: SIM115 - closed below; only opening may fail so
     except OSError as e:
         raise EpisodeError(f"{name}: cannot be read ({e.strerror})") from None
     with file:
@@ -339,7 +337,7 @@ class EpisodeWriter:
         self._path = Path(path)
         self._partial = partial_path(self._path)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self._partial, "w", encoding="utf-8", newline="\n")
+        self._file = open(self._partial, "w", encoding="utf-8", newline="\n")  # noqa: SIM115
         self.count = 0
 
     def write(self, episode: Episode) -> None:
@@ -362,7 +360,10 @@ class EpisodeWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if kind is None:
             self.close()

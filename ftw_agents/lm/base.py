@@ -20,8 +20,8 @@ from platformdirs import user_cache_path
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import ftw_envs
+from ftw_agents.collect import Collector
 from ftw_agents.config import parse_env_args
-from ftw_agents.collect import Collector, Start, evaluation_starts, training_starts
 from ftw_agents.lm.learner import Learner, StepStats, Weighted
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
@@ -29,6 +29,7 @@ from ftw_agents.lm.words import build_tokenizer
 from ftw_agents.results import Summary, summarise
 from ftw_agents.scripted.random import RandomAgent
 from ftw_agents.scripted.solver import SolverAgent
+from ftw_agents.starts import Start, evaluation_starts, training_starts
 from ftw_envs.files import write_json
 from ftw_envs.registry import TABLE, make
 from ftw_envs.streams import Stream, stream_key
@@ -135,7 +136,8 @@ def examine(config: BaseConfig, lm: LanguageModel) -> Summary:
     """What a base solves of the valid split, sampled at temperature 1."""
     collector = Collector(config.env, parse_env_args(config.env_args))
     count = collector.env.instance_count("valid")
-    return summarise(collector.play(LMAgent(lm), evaluation_starts(collector.env, "valid", count, 0)))
+    starts = evaluation_starts(collector.env, "valid", count, seed=0)
+    return summarise(collector.play(LMAgent(lm), starts))
 
 
 def base_path(config: BaseConfig) -> Path:

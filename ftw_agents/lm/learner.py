@@ -120,7 +120,9 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
 
-    def _forward(self, lm: LanguageModel, group: Sequence[Weighted]) -> tuple[Tensor, Tensor, Tensor]:
+    def _forward(
+        self, lm: LanguageModel, group: Sequence[Weighted]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Logits before each action token (n, vocab), the tokens (n,), their weights (n,)."""
         width = max(len(x.tokens.ids) for x in group)
         ids = torch.zeros((len(group), width), dtype=torch.long)
@@ -173,9 +175,7 @@ class Learner:
         self._apply(stats)
 
     def _apply(self, stats: StepStats) -> None:
-        norm = float(
-            torch.nn.utils.clip_grad_norm_(self.lm.model.parameters(), self.max_grad_norm)
-        )
+        norm = float(torch.nn.utils.clip_grad_norm_(self.lm.model.parameters(), self.max_grad_norm))
         if math.isfinite(norm):
             self.optimizer.step()
             stats.steps += 1

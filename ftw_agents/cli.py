@@ -1,0 +1,254 @@
+"""The command `ftw`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from ftw_agents.config import TrainConfig, parse_env_args
+from ftw_agents.console import bar, console, training_note
+
+# Modules that import torch are imported by the command that needs them: `ftw --help` and
+# `ftw verify` must not wait for it.
+
+NoPrefix = tyro.conf.arg(name="")
+
+
+class CommandError(ValueError):
+    """A command that cannot do what it was asked; shown as one line."""
+
+
+@dataclass(frozen=True)
+class EvaluateArgs:
+    """Which agent plays which instances."""
+
+    agent: str
+    """random, solver, base, a run folder, or a model folder or hub name."""
+    out: Path
+    """Folder for episodes.jsonl and result.json."""
+    env: str = "ftw/SokobanMini-v0"
+    """Environment id."""
+    env_args: tuple[str, ...] = ()
+    """The environment's keyword arguments as key=value; a run folder brings its own."""
+    split: Literal["train", "valid", "test"] = "test"
+    """Which instances; no result on train says anything about unseen ones."""
+    episodes: int = 1000
+    """How many, the first of the split, each once."""
+    temperature: float = 1.0
+    """Sampling temperature of a language model; 0 is greedy."""
+    max_reply_tokens: int = 8
+    """Where a language model's reply is cut."""
+    name: str | None = None
+    """What the agent is called in the result."""
+    seed: int = 0
+    """Names the noise of the episodes and the dice of the player."""
+
+
+def pretrain(*, force: bool = False) -> None:
+    """Makes the tiny base model and caches it.
+
+    Args:
+        force: make it again even if it is in the cache.
+    """
+    import json
+    import shutil
+
+    from ftw_agents.lm.base import BaseConfig, base_path
+
+    config = BaseConfig()
+    path = base_path(config)
+    if force:
+        shutil.rmtree(path, ignore_errors=True)
+    make_base()
+    valid = json.loads((path / "base.json").read_text("utf-8"))["valid"]
+    console.print(
+        f"base: {path}\nsolves {valid['solve_rate']:.1%} of {valid['episodes']} valid instances "
+        f"[{valid['low']:.1%}, {valid['high']:.1%}]",
+        soft_wrap=True,
+    )
+
+
+def make_base() -> Any:
+    """The tiny base, with a progress bar if it has to be made."""
+    from ftw_agents.lm.base import BaseConfig, base_path, load_base
+
+    config = BaseConfig()
+    if (base_path(config) / "base.json").exists():
+        return load_base(config, lambda step, steps, loss: None)
+    console.print("Making the tiny base model (once; it is cached) ...")
+    with bar("base model", config.steps) as tell:
+        return load_base(config, lambda step, steps, loss: tell(step, f"loss {loss:.3f}"))
+
+
+def run_training(trainer: Any) -> None:
+    """Trains to the end, with a progress bar."""
+    with bar("training", trainer.config.iterations) as tell:
+        valid = [m["valid_solve_rate"] for m in trainer.metrics if "valid_solve_rate" in m]
+
+        def progress(metrics: dict[str, Any]) -> None:
+            if "valid_solve_rate" in metrics:
+                valid.append(metrics["valid_solve_rate"])
+            tell(metrics["iteration"], training_note(metrics, valid[-1]))
+
+        trainer.run(progress)
+
+
+def train(config: Annotated[TrainConfig, NoPrefix], *, resume: Path | None = None) -> None:
+    """Fine-tunes a model, or goes on with a run that was stopped.
+
+    Args:
+        config: settings of a new run.
+        resume: folder of a run to go on with; all its settings are kept.
+    """
+    from ftw_agents.lm.model import LanguageModel
+    from ftw_agents.train import Trainer
+
+    if resume is not None:
+        trainer = Trainer.resume(resume)
+    else:
+        if config.out.exists():
+            raise CommandError(f"{config.out} exists already; use --resume {config.out} or --out")
+        lm = make_base() if config.base == "tiny" else LanguageModel.load(config.base)
+        trainer = Trainer.start(config, lm)
+    run_training(trainer)
+    out = trainer.config.out
+    last = [m for m in trainer.metrics if "valid_solve_rate" in m][-1]
+    console.print(
+        f"valid: {last['valid_solve_rate']:.1%} [{last['valid_low']:.1%}, {last['valid_high']:.1%}]"
+        f" of {last['valid_episodes']}\nrun: {out} (config.json, metrics.jsonl, curves.png)",
+        soft_wrap=True,
+    )
+
+
+def evaluate(args: Annotated[EvaluateArgs, NoPrefix]) -> None:
+    """Plays an agent on unseen instances and writes the episodes."""
+    from ftw_agents.evaluate import evaluate as play
+    from ftw_agents.evaluate import load_player
+
+    if args.agent == "base":
+        make_base()
+    player = load_player(
+        args.agent,
+        temperature=args.temperature,
+        max_reply_tokens=args.max_reply_tokens,
+        name=args.name,
+    )
+    with bar(player.about["name"], args.episodes) as tell:
+        summary = play(
+            player,
+            args.env,
+            view_of(args),
+            split=args.split,
+            episodes=args.episodes,
+            seed=args.seed,
+            out=args.out,
+            progress=lambda done, solved: tell(done, f"solved {solved / done:.0%}"),
+        )
+    console.print(
+        f"solve rate {summary} of {summary.episodes} · invalid replies {summary.invalid_rate:.1%}"
+        f" · {summary.mean_turns:.1f} turns · mean score {summary.mean_score:.3f}",
+        soft_wrap=True,
+    )
+
+
+def view_of(args: EvaluateArgs) -> dict[str, Any]:
+    """The view to play: as given, else the one the run or the base was trained in."""
+    given = parse_env_args(args.env_args)
+    if given:
+        return given
+    config = Path(args.agent) / "config.json"
+    if config.exists():
+        import json
+
+        data = json.loads(config.read_text("utf-8"))
+        if data.get("env") == args.env:
+            return parse_env_args(data.get("env_args", []))
+    if args.agent == "base":
+        from ftw_agents.lm.base import BaseConfig
+
+        return parse_env_args(BaseConfig().env_args)
+    return {}
+
+
+def submit(folder: tyro.conf.Positional[Path], *, out: Path) -> None:
+    """Packs an evaluation into an entry for the leaderboard, and verifies it.
+
+    Args:
+        folder: what `ftw evaluate --out` wrote.
+        out: folder of the entry.
+    """
+    from leaderboards.submit import submit as pack
+
+    pack(folder, out)
+    console.print(f"entry: {out} (verified)", soft_wrap=True)
+
+
+def verify(entry: tyro.conf.Positional[Path]) -> None:
+    """Plays every episode of an entry again; fails with the first thing that does not hold.
+
+    Args:
+        entry: folder of the entry.
+    """
+    from leaderboards.verify import verify as check
+
+    report = check(entry)
+    if report.problem is not None:
+        console.print(f"[red]FAILED[/red] {entry}", soft_wrap=True)
+        print(report.problem)
+        raise SystemExit(1)
+    assert report.summary is not None
+    console.print(
+        f"[green]VERIFIED[/green] {report.entry.agent.name} on {report.entry.env_id} "
+        f"({report.entry.split}): {report.summary} of {report.summary.episodes}",
+        soft_wrap=True,
+    )
+
+
+def demo(*, out: Path = Path("runs/demo"), iterations: int = 80, seed: int = 0) -> None:
+    """Base model, FTW on SokobanMini, evaluation on unseen puzzles, verification, pictures.
+
+    Args:
+        out: folder for everything; a number is added where it exists.
+        iterations: FTW iterations.
+        seed: names the randomness of the training run.
+    """
+    from ftw_agents.demo import run_demo
+
+    run_demo(out, iterations, seed)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo,
+    "pretrain": pretrain,
+    "train": train,
+    "evaluate": evaluate,
+    "submit": submit,
+    "verify": verify,
+}
+
+
+def main(args: list[str] | None = None) -> None:
+    """Runs the command line; errors that a user can mend are one line and exit code 2."""
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            COMMANDS,
+            prog="ftw",
+            description="Train and compare agents that act over many steps.",
+            args=args,
+            sort_subcommands=False,
+        )
+    except (ValueError, OSError) as e:
+        print(f"ftw: {e}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("ftw: stopped", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    main()

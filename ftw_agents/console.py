@@ -1,0 +1,46 @@
+"""What the commands show in a terminal, with rich."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+console = Console()
+
+
+@contextmanager
+def bar(label: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """A progress bar; gives a function that takes how much is done and a note beside it."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(label, total=total, note="")
+        yield lambda done, note: progress.update(task, completed=done, note=note)
+
+
+def training_note(metrics: dict[str, Any], valid: float) -> str:
+    """The figures beside the bar of a training run, one short line."""
+    return (
+        f"solved {metrics['solve_rate']:.0%} · valid {valid:.0%} · "
+        f"winners solved {metrics['winners_solved']:.0%} · "
+        f"ESS {metrics['effective_sample_size']:.0f} · "
+        f"{metrics['tokens_per_second'] / 1000:.0f}k tok/s"
+    )

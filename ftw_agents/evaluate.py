@@ -1,0 +1,144 @@
+"""Plays an agent on unseen instances and writes what happened.
+
+The folder gets `episodes.jsonl` (every episode) and `result.json` (who, what, figures).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ftw_envs
+from ftw_agents.agent import Agent
+from ftw_agents.collect import Collector
+from ftw_agents.results import Summary, Tally
+from ftw_agents.scripted.random import RandomAgent
+from ftw_agents.scripted.solver import SolverAgent
+from ftw_agents.starts import evaluation_starts
+from ftw_envs.episode import EpisodeWriter
+from ftw_envs.files import write_json
+
+RESULT_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """An agent with what a result says about it."""
+
+    agent: Agent
+    about: dict[str, Any]
+
+
+def load_player(
+    spec: str,
+    *,
+    temperature: float = 1.0,
+    max_reply_tokens: int = 8,
+    name: str | None = None,
+) -> Player:
+    """The agent that `spec` names.
+
+    Args:
+        spec: "random", "solver", "base" (the bundled tiny base), a run folder (its newest
+            checkpoint), or a folder or hub name of a Hugging Face model.
+        temperature: sampling temperature of a language model; 0 is greedy.
+        max_reply_tokens: where a language model's reply is cut.
+        name: what the agent is called in results; by default told by `spec`.
+
+    Raises:
+        ValueError: there is nothing of that name.
+    """
+    scripted: dict[str, Callable[[], Agent]] = {"random": RandomAgent, "solver": SolverAgent}
+    if spec in scripted:
+        return Player(scripted[spec](), {"name": name or spec, "kind": "scripted"})
+    # Only here: scripted players must not wait for torch.
+    from ftw_agents.lm.base import BaseConfig, load_base
+    from ftw_agents.lm.model import LanguageModel
+    from ftw_agents.lm.sampler import LMAgent
+    from ftw_agents.train import newest_checkpoint
+
+    run = Path(spec)
+    if spec == "base":
+        lm = load_base(BaseConfig(), lambda step, steps, loss: None)
+    elif (run / "checkpoints").is_dir():
+        lm = LanguageModel.load(newest_checkpoint(run))
+    else:
+        lm = LanguageModel.load(spec)
+    agent = LMAgent(lm, temperature=temperature, max_reply_tokens=max_reply_tokens)
+    about = {
+        "name": name or run.name or spec,
+        "kind": "language-model",
+        "parameters": sum(p.numel() for p in lm.model.parameters()),
+        "temperature": temperature,
+        "max_reply_tokens": max_reply_tokens,
+    }
+    return Player(agent, about)
+
+
+def evaluate(
+    player: Player,
+    env_id: str,
+    env_kwargs: dict[str, Any],
+    *,
+    split: str,
+    episodes: int,
+    seed: int,
+    out: Path,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Summary:
+    """Plays the first `episodes` instances of `split`, each once, and writes the folder `out`.
+
+    Args:
+        progress: called with the number of episodes done and solved so far.
+
+    Raises:
+        ValueError: `out` holds a result already, or an argument is wrong.
+    """
+    if (out / "result.json").exists():
+        raise ValueError(f"{out} holds a result already; choose another --out")
+    collector = Collector(env_id, env_kwargs)
+    starts = evaluation_starts(collector.env, split, episodes, seed)
+    tally = Tally()
+    with EpisodeWriter(out / "episodes.jsonl") as writer:
+        for episode in collector.play(player.agent, starts, player_seed=seed):
+            writer.write(episode.without_tokens())
+            tally.add(episode)
+            progress(tally.episodes, tally.solved)
+    summary = tally.summary()
+    write_json(
+        out / "result.json",
+        {
+            "format": RESULT_FORMAT,
+            "suite_version": ftw_envs.__version__,
+            "agent": player.about,
+            "env_id": env_id,
+            "env_version": collector.env.env_version,
+            "env_kwargs": env_kwargs,
+            "split": split,
+            "seed": seed,
+            "summary": summary.to_json(),
+        },
+    )
+    return summary
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """The `result.json` of an evaluation.
+
+    Raises:
+        ValueError: the folder holds none.
+    """
+    try:
+        data = json.loads((folder / "result.json").read_text("utf-8"))
+    except FileNotFoundError:
+        raise ValueError(
+            f"{folder}: no result.json there; `ftw evaluate ... --out {folder}` writes one"
+        ) from None
+    except ValueError as e:
+        raise ValueError(f"{folder}/result.json: not valid JSON ({e})") from None
+    if not isinstance(data, dict) or data.get("format") != RESULT_FORMAT:
+        raise ValueError(f"{folder}/result.json: not a result of format {RESULT_FORMAT}")
+    return data
