@@ -16,9 +16,9 @@ class FTWConfig:
     """C: episodes drawn from the buffer at a time."""
     winners: int = 1
     """K: the best of each draw that are kept. K = C/2 is noise-neutral, fewer seek risk."""
-    batch_episodes: int = 256
+    batch_episodes: int = 512
     """Episodes imitated in an iteration, repeats counted: J * K."""
-    versions: int = 4
+    versions: int = 8
     """Policy versions whose episodes the buffer holds."""
     filter: Literal["sampled", "expected", "exp"] = "sampled"
     """How winners are chosen: drawn, by their exact chance, or by exp(score / temperature)."""
@@ -48,7 +48,7 @@ class TrainConfig:
     """Rounds of collecting, choosing and imitating."""
     episodes: int = 256
     """Episodes played in an iteration."""
-    lr: float = 1e-3
+    lr: float = 5e-4
     """Adam's step size."""
     minibatch: int = 32
     """Different episodes in one gradient step."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from ftw_agents.collect import Collector
 from ftw_agents.lm.base import BaseConfig, new_model, vocabulary_texts
+from ftw_agents.lm.learner import Learner, StepStats, Weighted
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.words import build_tokenizer
+from ftw_agents.scripted.solver import SolverAgent
+from ftw_agents.starts import training_starts
 
 COORDS = {"obs": "coords"}
 MINI = "ftw/SokobanMini-v0"
@@ -22,28 +27,55 @@ def tokenizer():
     return build_tokenizer(vocabulary_texts())
 
 
-@pytest.fixture
-def lm(tokenizer) -> LanguageModel:
-    """A Llama of the base's shape with random weights."""
-    return new_model(BaseConfig(), tokenizer)
+def _teach(lm: LanguageModel) -> LanguageModel:
+    """A few steps of imitation, so that replies end and episodes differ in length."""
+    collector = Collector(MINI, COORDS)
+    starts = training_starts(collector.env, 0, 0, 200)
+    games = [Weighted(lm.tokenize(e), 1.0) for e in collector.play(SolverAgent(), starts)]
+    learner = Learner(lm, lr=5e-3)
+    for i in range(25):
+        batch = games[8 * i : 8 * i + 8]
+        learner.step(batch, float(sum(sum(x.tokens.action) for x in batch)), StepStats())
+    lm.model.zero_grad()
+    return lm
+
+
+def _copy(lm: LanguageModel) -> LanguageModel:
+    return LanguageModel(copy.deepcopy(lm.model), lm.tokenizer)
+
+
+@pytest.fixture(scope="session")
+def taught_llama(tokenizer) -> LanguageModel:
+    return _teach(new_model(BaseConfig(), tokenizer))
 
 
 @pytest.fixture
-def gpt2(tokenizer) -> LanguageModel:
-    """A GPT-2, which has learned absolute positions."""
+def lm(taught_llama) -> LanguageModel:
+    """A Llama of the base's shape, hardly trained."""
+    return _copy(taught_llama)
+
+
+@pytest.fixture
+def gpt2(taught_gpt2) -> LanguageModel:
+    """A GPT-2, which has learned absolute positions, with pad == eos."""
+    return _copy(taught_gpt2)
+
+
+@pytest.fixture(scope="session")
+def taught_gpt2(tokenizer) -> LanguageModel:
     torch.manual_seed(0)
     config = GPT2Config(
         vocab_size=len(tokenizer),
         n_embd=32,
         n_layer=2,
         n_head=2,
-        n_positions=1024,
+        n_positions=2048,
         initializer_range=0.1,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.eos_token_id,
     )
-    return LanguageModel(GPT2LMHeadModel(config).eval(), tokenizer)
+    return _teach(LanguageModel(GPT2LMHeadModel(config).eval(), tokenizer))
 
 
 @pytest.fixture

@@ -75,19 +75,15 @@ def vocabulary_texts() -> Iterator[str]:
     for row in TABLE:
         for kwargs in views.get(row.id, [{}]):
             collector = Collector(row.id, kwargs)
-            starts = [Start("train", i, i) for i in range(collector.env.instance_count("train"))]
-            for start in starts[:1000]:
-                env = collector.env
-                text, _ = env.reset(
-                    seed=start.seed, options={"split": "train", "index": start.index}
-                )
-                yield text
+            env, count = collector.env, collector.env.instance_count("train")
+            starts = [Start("train", i, i) for i in range(0, count, max(1, count // 1000))]
+            for start in starts:
+                options = {"split": "train", "index": start.index}
+                yield env.reset(seed=start.seed, options=options)[0]
                 yield " ".join(env.grammar.actions)
             for player in (SolverAgent(), RandomAgent()):
                 for episode in collector.play(player, starts[:64]):
                     yield from (t.observation for t in episode.turns)
-            env = make(row.id, **kwargs)
-            env.reset(seed=0)
             for bad in ("", " ".join(f"[{a}]" for a in env.grammar.actions)):
                 yield env.grammar.parse(bad).error or ""
 
@@ -102,7 +98,7 @@ def new_model(config: BaseConfig, tokenizer: PreTrainedTokenizerFast) -> Languag
             intermediate_size=3 * config.hidden,
             num_hidden_layers=config.layers,
             num_attention_heads=config.heads,
-            max_position_embeddings=1024,
+            max_position_embeddings=2048,
             tie_word_embeddings=True,
             # The usual 0.02 suits wide models; at this width it learns five times slower.
             initializer_range=0.1,

@@ -132,7 +132,8 @@ class Learner:
             ids[i, :n] = torch.tensor(x.tokens.ids)
             mask[i, :n] = torch.tensor(x.tokens.action, dtype=torch.bool)
         # Padding stands on the right, where causal attention keeps it from everything real.
-        hidden = lm.hidden(input_ids=ids, use_cache=False)
+        # A mask of ones says so: it lets attention take its fast causal path.
+        hidden = lm.hidden(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False)
         row, column = mask[:, 1:].nonzero(as_tuple=True)
         weight = torch.tensor([x.weight for x in group])[row]
         return lm.logits(hidden[row, column]), ids[row, column + 1], weight

@@ -146,10 +146,10 @@ class LanguageModel:
         return self.model(**inputs).logits
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Logits of selected rows of `hidden`, float32."""
+        """Logits of selected rows of `hidden`, in float32 at least."""
         if self._split_head:
             hidden = self.model.get_output_embeddings()(hidden)
-        return hidden.float()
+        return hidden.float() if hidden.dtype in (torch.float16, torch.bfloat16) else hidden
 
     @torch.no_grad()
     def _head_is_plain(self) -> bool:
