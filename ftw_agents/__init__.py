@@ -1,0 +1,1 @@
+"""Agents, the trainer, evaluation, and the command `ftw`."""

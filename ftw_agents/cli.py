@@ -87,7 +87,7 @@ def make_base() -> Any:
 
 def run_training(trainer: Any) -> None:
     """Trains to the end, with a progress bar."""
-    with bar("training", trainer.config.iterations) as tell:
+    with bar("train", trainer.config.iterations) as tell:
         valid = [m["valid_solve_rate"] for m in trainer.metrics if "valid_solve_rate" in m]
 
         def progress(metrics: dict[str, Any]) -> None:

@@ -12,7 +12,6 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
@@ -24,11 +23,9 @@ def bar(label: str, total: int) -> Iterator[Callable[[int, str], None]]:
     """A progress bar; gives a function that takes how much is done and a note beside it."""
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=10),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console) as progress:
@@ -37,10 +34,14 @@ def bar(label: str, total: int) -> Iterator[Callable[[int, str], None]]:
 
 
 def training_note(metrics: dict[str, Any], valid: float) -> str:
-    """The figures beside the bar of a training run, one short line."""
+    """The figures beside the bar of a training run, short enough for 80 columns.
+
+    Solve rate of the episodes just played and of valid, share of real successes among
+    the winners, effective sample size of the choice, tokens per second.
+    """
     return (
-        f"solved {metrics['solve_rate']:.0%} · valid {valid:.0%} · "
-        f"winners solved {metrics['winners_solved']:.0%} · "
-        f"ESS {metrics['effective_sample_size']:.0f} · "
+        f"solved {metrics['solve_rate']:.0%} valid {valid:.0%} "
+        f"winners {metrics['winners_solved']:.0%} "
+        f"ESS {metrics['effective_sample_size']:.0f} "
         f"{metrics['tokens_per_second'] / 1000:.0f}k tok/s"
     )

@@ -141,7 +141,7 @@ def episode_frames(episode: Episode) -> list[Frame]:
 
 def _sigma_trap(path: Path) -> None:
     """The known price: where the noise of a bad arm leads each filter."""
-    grid = [0.1 * 2 ** (i / 2) for i in range(20)]
+    grid = [0.1 * 2 ** (i / 6) for i in range(60)]
     filters = {"FTW-K4-C8": (8, 4), "FTW-K1-C4": (4, 1)}
     simulated = {
         name: sigma_trap_curve("ftw", SIGMAS, SEEDS, c=c, k=k) for name, (c, k) in filters.items()

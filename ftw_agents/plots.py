@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ftw_envs.files import write_bytes
 
@@ -54,6 +55,8 @@ def plot_run(metrics: Sequence[Mapping[str, Any]], path: Path) -> None:
             label="valid, unseen (95 %)",
         )
         left.set(xlabel="episodes played", ylabel="solve rate", ylim=(0, 1))
+        for axes in (left, right):
+            axes.xaxis.set_major_locator(MaxNLocator(5))
         left.legend(loc="upper left")
         right.plot(x, [m["winners_solved"] for m in played], color=GREEN, label="winners solved")
         right.plot(x, [m["buffer_solved"] for m in played], color=ORANGE, label="buffer solved")
@@ -80,13 +83,18 @@ def plot_sigma_trap(
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(6.4, 4), layout="constrained")
         axes = figure.subplots()
-        for (name, values), color in zip(
-            simulated.items(), (BLUE, ORANGE, RED, GREEN), strict=False
-        ):
+        looks = zip((BLUE, ORANGE, RED, GREEN), "os^D", strict=True)
+        for (name, values), (color, marker) in zip(simulated.items(), looks, strict=False):
             mean = values.mean(axis=1)
             spread = np.abs(np.stack([values.min(axis=1), values.max(axis=1)]) - mean)
             axes.errorbar(
-                sigmas, mean, yerr=spread, fmt="o", color=color, capsize=3, label=f"{name}, played"
+                sigmas,
+                mean,
+                yerr=spread,
+                fmt=marker,
+                color=color,
+                capsize=3,
+                label=f"{name}, played",
             )
             if name in theory:
                 axes.plot(*theory[name], color=color, label=f"{name}, mean field")

@@ -49,7 +49,9 @@ def write_gif(path: Path, frames: Sequence[Frame], ms: int = 450, last_ms: int =
     # One palette for all frames, so that colours do not flicker; merged equal frames
     # would lose their duration, so Pillow must keep every frame.
     images = [Image.fromarray(f) for f in frames]
-    palette = images[-1].quantize(128)
+    # What is drawn at some time stands in the first, middle or last frame.
+    some = np.concatenate([frames[0], frames[len(frames) // 2], frames[-1]])
+    palette = Image.fromarray(some).quantize(128)
     frames_p = [im.quantize(palette=palette, dither=Image.Dither.NONE) for im in images]
     out = io.BytesIO()
     frames_p[0].save(

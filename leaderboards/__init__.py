@@ -1,0 +1,1 @@
+"""Leaderboards that re-play what they rank."""

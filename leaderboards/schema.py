@@ -13,8 +13,8 @@ FORMAT: Literal[1] = 1
 EPISODES_FILE = "episodes.jsonl"
 MAX_ENTRY_BYTES = 65_536
 
-Hex64 = Annotated[str, StringConstraints(pattern=r"\A[0-9a-f]{64}\Z")]
-_PRINTABLE = r"\A[^\x00-\x1f\x7f]*\Z"
+Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+_PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 Line = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_PRINTABLE)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported: nothing is downloaded
 
 import pytest
 import torch

@@ -41,7 +41,7 @@ HEADINGS = (
 GOLDEN = {
     "ftw/SokobanMini-v0 {}": "78a460032f8f09a2",
     "ftw/SigmaTrap-v0 {}": "52bc4091893b30da",
-    "ftw/SokobanMini-v0 {'obs': 'coords'}": "59974ab00db86b2d",
+    "ftw/SokobanMini-v0 {'obs': 'coords'}": "f5af7fb7e2e77990",
 }
 views = pytest.mark.parametrize(("env_id", "kwargs"), VIEWS)
 

@@ -1,0 +1,1 @@
+"""Language models as agents: loading, tokens, sampling, gradient steps, the tiny base."""

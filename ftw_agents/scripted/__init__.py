@@ -1,0 +1,1 @@
+"""Players that are programs: the floor and the ceiling of every environment."""

@@ -30,9 +30,9 @@ class SokobanEnv(EpisodeEnv):
     ## Observation
     Text. `obs="text"`: the task, the legend and the board in XSB at first, afterwards the
     board. `obs="coords"`: the same facts as row and column numbers, row 1 column 1 being
-    the upper left corner; later turns name only the player and the boxes, which is all
-    that can change. Cells the player can never reach are not told apart from walls by
-    the rules, but both views show the board as it is.
+    the upper left corner; the walls are told once, goals, boxes and player in every turn
+    (with the goals told only once, small models learn far more slowly). A move that
+    changed nothing is answered with "blocked" and the state.
 
     ## Actions
     Text naming one of up, down, left, right, dressed as `ActionGrammar` allows. A move
@@ -100,8 +100,9 @@ class SokobanEnv(EpisodeEnv):
     def _state(self) -> str:
         if self.obs == "text":
             return "\n".join(board_rows(self.board.level, self.board.boxes, self.board.player))
+        goals = " ".join(self._cell(c) for c in sorted(self.board.goals))
         boxes = " ".join(self._cell(c) for c in sorted(self.board.boxes))
-        return f"box {boxes} player {self._cell(self.board.player)}"
+        return f"goal {goals} box {boxes} player {self._cell(self.board.player)}"
 
     def _first_text(self) -> str:
         level = self.board.level
@@ -112,11 +113,7 @@ class SokobanEnv(EpisodeEnv):
             w, h = level.width, level.height
             inner = [c for c in sorted(level.walls) if 0 < c % w < w - 1 and 0 < c // w < h - 1]
             walls = " ".join(map(self._cell, inner)) if inner else "none"
-            goals = " ".join(map(self._cell, sorted(level.goals)))
-            state = (
-                f"{h} rows, {w} columns, walled all around\n"
-                f"walls {walls}\ngoal {goals}\n{self._state()}"
-            )
+            state = f"{h} rows, {w} columns, walled all around\nwalls {walls}\n{self._state()}"
         return f"{_TASK} {_GRAMMAR.form} You have {self.max_steps} moves.\n{state}"
 
     def _text(self) -> str:

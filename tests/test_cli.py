@@ -1,0 +1,106 @@
+"""The command line, as a user types it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ftw_agents.cli import COMMANDS, main
+from ftw_agents.collect import Collector
+from ftw_agents.demo import episode_frames
+from ftw_agents.scripted.solver import SolverAgent
+from ftw_agents.starts import evaluation_starts
+from ftw_envs.drawing import write_gif
+
+
+def run(*args: str) -> tuple[int, str, str]:
+    out = subprocess.run(
+        [sys.executable, "-m", "ftw_agents.cli", *args], capture_output=True, text=True, check=False
+    )
+    return out.returncode, out.stdout, out.stderr
+
+
+def test_evaluate_submit_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, entry = str(tmp_path / "eval"), str(tmp_path / "entry")
+    main(["evaluate", "--agent", "solver", "--split", "test", "--episodes", "40", "--out", folder])
+    assert "solve rate 100.0% [91.2%, 100.0%] of 40" in capsys.readouterr().out
+    main(["submit", folder, "--out", entry])
+    main(["verify", entry])
+    assert "VERIFIED solver on ftw/SokobanMini-v0 (test)" in capsys.readouterr().out
+    path = tmp_path / "entry" / "episodes.jsonl"
+    path.write_text("\n".join(path.read_text().splitlines()[1:]) + "\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["verify", entry])
+    assert stop.value.code == 1
+    out = capsys.readouterr().out
+    assert "FAILED" in out
+    assert "episodes.jsonl:1: instance is recorded as 'test/1'" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (["verify", "nowhere"], "nowhere/entry.json: cannot be read"),
+        (["submit", "nowhere", "--out", "x"], "no result.json there"),
+        (["evaluate", "--agent", "nobody", "--out", "x"], "nobody: not a model"),
+        (["evaluate", "--agent", "random", "--out", "x", "--env", "ftw/A-v0"], "there are ftw/"),
+        (["evaluate", "--agent", "random", "--out", "x", "--episodes", "0"], "from 1 to 1000"),
+        (["train", "--resume", "nowhere"], "nowhere: not a run"),
+        (["train", "--out", "."], "exists already"),
+    ],
+)
+def test_errors_are_one_line(
+    args: list[str],
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main(args)
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert why in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_names_every_command_without_torch() -> None:
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(name in out for name in COMMANDS)
+    probe = "import sys; import ftw_agents.cli; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_train_help_explains_every_field() -> None:
+    code, out, _ = run("train", "--help")
+    assert code == 0
+    for words in ("--ftw.candidates", "Adam's step size", "--resume", "K: the best of each draw"):
+        assert words in " ".join(out.replace("│", " ").split()), words
+
+
+def test_animated_episode(tmp_path: Path) -> None:
+    collector = Collector("ftw/SokobanMini-v0", {"obs": "coords"})
+    starts = evaluation_starts(collector.env, "test", 3, seed=0)
+    episode = list(collector.play(SolverAgent(), starts))[2]
+    frames = episode_frames(episode)
+    assert len(frames) == len(episode.turns) + 1
+    write_gif(tmp_path / "a.gif", frames)
+    with Image.open(tmp_path / "a.gif") as gif:
+        assert gif.n_frames == len(frames)
+        first = np.asarray(gif.convert("RGB"))
+        gif.seek(gif.n_frames - 1)
+        last = np.asarray(gif.convert("RGB"))
+        assert gif.info["duration"] == 1800
+    assert first.shape == frames[0].shape
+    assert (first != last).any()
+    with pytest.raises(ValueError, match="at least one frame"):
+        write_gif(tmp_path / "b.gif", [])
