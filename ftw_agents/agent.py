@@ -48,8 +48,6 @@ class History:
 class Agent(Protocol):
     """Anything that plays."""
 
-    name: str
-
     def act(self, histories: Sequence[History]) -> list[Reply]:
         """One reply for each history, in order."""
         ...

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
+from rich.markup import escape
 
 from ftw_agents.config import TrainConfig, parse_env_args
 from ftw_agents.console import bar, console, training_note
@@ -198,12 +199,12 @@ def verify(entry: tyro.conf.Positional[Path]) -> None:
 
     report = check(entry)
     if report.problem is not None:
-        console.print(f"[red]FAILED[/red] {entry}", soft_wrap=True)
+        console.print(f"[red]FAILED[/red] {escape(str(entry))}", soft_wrap=True)
         print(report.problem)
         raise SystemExit(1)
     assert report.summary is not None
     console.print(
-        f"[green]VERIFIED[/green] {report.entry.agent.name} on {report.entry.env_id} "
+        f"[green]VERIFIED[/green] {escape(report.entry.agent.name)} on {report.entry.env_id} "
         f"({report.entry.split}): {report.summary} of {report.summary.episodes}",
         soft_wrap=True,
     )

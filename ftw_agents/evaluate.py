@@ -26,7 +26,12 @@ RESULT_FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """An agent with what a result says about it."""
+    """An agent with what a result says about it.
+
+    Attributes:
+        agent: who plays.
+        about: at least {"name": ..., "kind": "scripted" | "language-model" | "other"}.
+    """
 
     agent: Agent
     about: dict[str, Any]

@@ -114,6 +114,7 @@ class Trainer:
         # Lines written after the checkpoint belong to iterations that will be done again.
         lines = (run / "metrics.jsonl").read_text("utf-8").splitlines()
         trainer.metrics = [json.loads(x) for x in lines[: saved["iteration"] + 1]]
+        trainer._write_metrics()
         return trainer
 
     def run(self, progress: Progress | None = None, stop_at: int | None = None) -> None:
@@ -140,6 +141,10 @@ class Trainer:
         self.metrics.append(metrics)
         with open(self.config.out / "metrics.jsonl", "a", encoding="utf-8") as f:
             f.write(json.dumps(metrics, allow_nan=False) + "\n")
+
+    def _write_metrics(self) -> None:
+        lines = "".join(json.dumps(m, allow_nan=False) + "\n" for m in self.metrics)
+        write_bytes(self.config.out / "metrics.jsonl", lines.encode())
 
     def _iterate(self) -> None:
         config, begin = self.config, time.perf_counter()
@@ -200,8 +205,7 @@ class Trainer:
         torch.save(self.learner.state(), partial / "optimizer.pt")
         self.buffer.save(partial / "buffer.jsonl")
         write_json(partial / "state.json", {"iteration": self.iteration})
-        lines = "".join(json.dumps(m, allow_nan=False) + "\n" for m in self.metrics)
-        write_bytes(self.config.out / "metrics.jsonl", lines.encode())
+        self._write_metrics()
         target = folder / f"{self.iteration:06d}"
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)

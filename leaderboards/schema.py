@@ -32,7 +32,7 @@ class AgentInfo(_Strict):
     """Who played, as the submitter says."""
 
     name: Line
-    kind: Literal["scripted", "language-model"]
+    kind: Literal["scripted", "language-model", "other"]
     parameters: Count | None = None
     temperature: Annotated[float, Field(ge=0)] | None = None
     max_reply_tokens: Count | None = None

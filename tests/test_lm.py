@@ -104,8 +104,6 @@ def test_expert_games_are_tokenised_as_if_sampled(lm: LanguageModel) -> None:
     class Parrot:
         """Says what the solver says, through the model's own token bookkeeping."""
 
-        name = "parrot"
-
         def __init__(self) -> None:
             self.solver = SolverAgent()
 

@@ -353,8 +353,6 @@ def test_environment_arguments() -> None:
 
 def test_surrogates_in_a_reply_do_not_break_the_record() -> None:
     class Odd:
-        name = "odd"
-
         def act(self, histories):
             return [Reply("\ud800") for _ in histories]
 

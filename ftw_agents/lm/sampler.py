@@ -45,7 +45,6 @@ class LMAgent:
         lm: the model.
         temperature: sampling temperature; 0 takes the likeliest token.
         max_reply_tokens: a reply without an end token is cut here.
-        name: how it is called in results.
     """
 
     def __init__(
@@ -54,7 +53,6 @@ class LMAgent:
         *,
         temperature: float = 1.0,
         max_reply_tokens: int = 8,
-        name: str = "lm",
     ) -> None:
         if temperature < 0:
             raise ValueError(f"temperature must be at least 0, got {temperature}")
@@ -63,7 +61,6 @@ class LMAgent:
         self.lm = lm
         self.temperature = temperature
         self.max_reply_tokens = max_reply_tokens
-        self.name = name
         self._cohorts: list[_Cohort] = []
 
     @torch.no_grad()

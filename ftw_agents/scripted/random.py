@@ -10,7 +10,5 @@ from ftw_agents.agent import History, Reply
 class RandomAgent:
     """The floor: what happens without looking."""
 
-    name = "random"
-
     def act(self, histories: Sequence[History]) -> list[Reply]:
         return [Reply(h.stream.choice(h.env.grammar.actions)) for h in histories]

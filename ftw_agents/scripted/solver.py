@@ -33,8 +33,6 @@ _PLANNERS: dict[type[EpisodeEnv], Callable[[EpisodeEnv], Plan]] = {
 class SolverAgent:
     """The ceiling: a shortest solution, or the arm with the higher mean."""
 
-    name = "solver"
-
     def __init__(self) -> None:
         self._plans: dict[History, Plan] = {}
 
