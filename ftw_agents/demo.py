@@ -112,11 +112,13 @@ def _table(results: dict[str, Summary]) -> Table:
 
 
 def _showpiece(path: Path) -> Episode | None:
-    """A solved episode worth seeing: the one with most turns up to 12, the first of those."""
+    """A solved episode worth seeing: the longest in which no position came twice, if any."""
     best: Episode | None = None
     for episode in read_episodes(path):
-        longer = best is None or len(best.turns) < len(episode.turns)
-        if episode.solved and len(episode.turns) <= 12 and longer:
+        seen = [t.observation.removeprefix("blocked\n") for t in episode.turns[1:]]
+        start = episode.turns[0].observation
+        straight = len(set(seen)) == len(seen) and not any(start.endswith(s) for s in seen)
+        if episode.solved and straight and (best is None or len(best.turns) < len(episode.turns)):
             best = episode
     return best
 
