@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -91,6 +91,8 @@ def run_training(trainer: Any) -> None:
     with bar("train", trainer.config.iterations) as tell:
         valid = [m["valid_solve_rate"] for m in trainer.metrics if "valid_solve_rate" in m]
 
+        tell(trainer.iteration, "")
+
         def progress(metrics: dict[str, Any]) -> None:
             if "valid_solve_rate" in metrics:
                 valid.append(metrics["valid_solve_rate"])
@@ -114,7 +116,10 @@ def train(config: Annotated[TrainConfig, NoPrefix], *, resume: Path | None = Non
     else:
         if config.out.exists():
             raise CommandError(f"{config.out} exists already; use --resume {config.out} or --out")
-        lm = make_base() if config.base == "tiny" else LanguageModel.load(config.base)
+        if config.base == "tiny":
+            lm, config = make_base(), in_view_of_base(config)
+        else:
+            lm = LanguageModel.load(config.base)
         trainer = Trainer.start(config, lm)
     run_training(trainer)
     out = trainer.config.out
@@ -124,6 +129,16 @@ def train(config: Annotated[TrainConfig, NoPrefix], *, resume: Path | None = Non
         f" of {last['valid_episodes']}\nrun: {out} (config.json, metrics.jsonl, curves.png)",
         soft_wrap=True,
     )
+
+
+def in_view_of_base(config: TrainConfig) -> TrainConfig:
+    """The tiny base knows one view; it is played unless another is asked for."""
+    from ftw_agents.lm.base import BaseConfig
+
+    base = BaseConfig()
+    if config.env == base.env and not config.env_args:
+        return replace(config, env_args=base.env_args)
+    return config
 
 
 def evaluate(args: Annotated[EvaluateArgs, NoPrefix]) -> None:

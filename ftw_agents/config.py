@@ -39,7 +39,8 @@ class TrainConfig:
     env_args: tuple[str, ...] = ()
     """The environment's keyword arguments as key=value, for example obs=coords."""
     base: str = "tiny"
-    """The model to fine-tune: "tiny" for the bundled base, else a folder or hub name."""
+    """The model to fine-tune: "tiny" for the bundled base (which plays obs=coords unless
+    env_args say otherwise), else a folder or hub name."""
     algo: Literal["ftw"] = "ftw"
     """The algorithm."""
     out: Path = Path("runs/ftw")

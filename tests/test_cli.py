@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ftw_agents.cli import COMMANDS, main
+from ftw_agents.cli import COMMANDS, in_view_of_base, main
 from ftw_agents.collect import Collector
+from ftw_agents.config import TrainConfig
 from ftw_agents.demo import episode_frames
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import evaluation_starts
@@ -85,6 +86,12 @@ def test_train_help_explains_every_field() -> None:
     assert code == 0
     for words in ("--ftw.candidates", "Adam's step size", "--resume", "K: the best of each draw"):
         assert words in " ".join(out.replace("│", " ").split()), words
+
+
+def test_the_tiny_base_plays_its_own_view_unless_told() -> None:
+    assert in_view_of_base(TrainConfig()).env_args == ("obs=coords",)
+    for config in (TrainConfig(env_args=("obs=text",)), TrainConfig(env="ftw/SigmaTrap-v0")):
+        assert in_view_of_base(config) == config
 
 
 def test_animated_episode(tmp_path: Path) -> None:
