@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from math import comb, erf
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +37,6 @@ def filter_strength(c: int, k: int) -> tuple[float, float]:
 
 
 def _normal_cdf(x: Floats) -> Floats:
-    from math import erf
-
     return np.array([0.5 * (1 + erf(v / 2**0.5)) for v in np.atleast_1d(x)])
 
 
@@ -61,8 +60,6 @@ def mean_field(
         good: mean and standard deviation of the good arm.
     """
     # Rewards of the good arm at evenly spaced quantiles.
-    from statistics import NormalDist
-
     z = np.array([NormalDist().inv_cdf((i + 0.5) / 401) for i in range(401)])
     reward = good[0] + good[1] * z
     good_cdf = (np.arange(401) + 0.5) / 401

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -160,8 +161,6 @@ def save_base(path: Path, lm: LanguageModel, about: dict[str, Any]) -> None:
     lm.save(partial)
     write_json(partial / "base.json", about)
     if path.exists():  # somebody else was faster; the seeds make both the same
-        import shutil
-
         shutil.rmtree(partial)
     else:
         partial.rename(path)
