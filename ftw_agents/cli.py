@@ -20,10 +20,6 @@ from ftw_agents.console import bar, console, training_note
 NoPrefix = tyro.conf.arg(name="")
 
 
-class CommandError(ValueError):
-    """A command that cannot do what it was asked; shown as one line."""
-
-
 @dataclass(frozen=True)
 class EvaluateArgs:
     """Which agent plays which instances."""
@@ -109,13 +105,12 @@ def train(config: Annotated[TrainConfig, NoPrefix], *, resume: Path | None = Non
         resume: folder of a run to go on with; all its settings are kept.
     """
     from ftw_agents.lm.model import LanguageModel
-    from ftw_agents.train import Trainer
+    from ftw_agents.train import Trainer, check_start
 
     if resume is not None:
         trainer = Trainer.resume(resume)
     else:
-        if config.out.exists():
-            raise CommandError(f"{config.out} exists already; use --resume {config.out} or --out")
+        check_start(config)
         if config.base == "tiny":
             lm, config = make_base(), in_view_of_base(config)
         else:
@@ -133,12 +128,9 @@ def train(config: Annotated[TrainConfig, NoPrefix], *, resume: Path | None = Non
 
 def in_view_of_base(config: TrainConfig) -> TrainConfig:
     """The tiny base knows one view; it is played unless another is asked for."""
-    from ftw_agents.lm.base import BaseConfig
+    from ftw_agents.lm.base import base_view
 
-    base = BaseConfig()
-    if config.env == base.env and not config.env_args:
-        return replace(config, env_args=base.env_args)
-    return config
+    return config if config.env_args else replace(config, env_args=base_view(config.env))
 
 
 def evaluate(args: Annotated[EvaluateArgs, NoPrefix]) -> None:
@@ -185,9 +177,9 @@ def view_of(args: EvaluateArgs) -> dict[str, Any]:
         if data.get("env") == args.env:
             return parse_env_args(data.get("env_args", []))
     if args.agent == "base":
-        from ftw_agents.lm.base import BaseConfig
+        from ftw_agents.lm.base import base_view
 
-        return parse_env_args(BaseConfig().env_args)
+        return parse_env_args(base_view(args.env))
     return {}
 
 

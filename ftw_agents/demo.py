@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from rich.table import Table
@@ -19,6 +18,7 @@ from ftw_agents.theory import mean_field, sigma_trap_curve
 from ftw_agents.train import Trainer
 from ftw_envs.drawing import Frame, stack, text_panel, write_gif
 from ftw_envs.episode import Episode, read_episodes
+from ftw_envs.files import write_bytes
 from ftw_envs.registry import make
 from leaderboards.submit import submit
 from leaderboards.verify import verify
@@ -35,9 +35,7 @@ def run_demo(out: Path, iterations: int, seed: int) -> None:
     out = _free(out)
     view = BaseConfig().env_args
     base = make_base()
-    config = replace(
-        TrainConfig(env=ENV, env_args=view, iterations=iterations, seed=seed), out=out / "run"
-    )
+    config = TrainConfig(env=ENV, env_args=view, iterations=iterations, seed=seed, out=out / "run")
     console.print(f"Follow the Winners: {iterations} iterations of {config.episodes} episodes")
     run_training(Trainer.start(config, base))
 
@@ -63,7 +61,7 @@ def run_demo(out: Path, iterations: int, seed: int) -> None:
     if episode is not None:
         write_gif(out / "solved.gif", episode_frames(episode))
     _sigma_trap(out / "sigma_trap.png")
-    (out / "curves.png").write_bytes((config.out / "curves.png").read_bytes())
+    write_bytes(out / "curves.png", (config.out / "curves.png").read_bytes())
     console.print(
         f"Pictures: {out}/curves.png, {out}/sigma_trap.png"
         + (f", {out}/solved.gif" if episode is not None else ""),

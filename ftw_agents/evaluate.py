@@ -92,7 +92,7 @@ def evaluate(
     episodes: int,
     seed: int,
     out: Path,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda done, solved: None,
 ) -> Summary:
     """Plays the first `episodes` instances of `split`, each once, and writes the folder `out`.
 

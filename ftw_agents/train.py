@@ -53,11 +53,28 @@ def newest_checkpoint(run: Path) -> Path:
     return found[-1]
 
 
+def check_settings(config: TrainConfig) -> None:
+    """Refuses settings that cannot work. Raises ValueError with what would be right."""
+    config.check()
+    ftw.check_config(config.ftw, config.episodes)
+
+
+def check_start(config: TrainConfig) -> None:
+    """Refuses a new run that cannot start, before a model is made or loaded for it.
+
+    Raises:
+        ValueError: the folder exists, or a setting cannot work.
+    """
+    if config.out.exists():
+        raise ValueError(f"{config.out} exists already; use --resume {config.out} or --out")
+    check_settings(config)
+
+
 class Trainer:
     """One run.
 
     Args:
-        config: its settings; checked before anything is played.
+        config: its settings, as `check_settings` accepts them.
         lm: the model to fine-tune, updated in place.
 
     Raises:
@@ -65,8 +82,6 @@ class Trainer:
     """
 
     def __init__(self, config: TrainConfig, lm: LanguageModel) -> None:
-        config.check()
-        ftw.check_config(config.ftw, config.episodes)
         self.config = config
         self.lm = lm
         self.collector = Collector(config.env, parse_env_args(config.env_args), config.episodes)
@@ -84,8 +99,7 @@ class Trainer:
         Raises:
             ValueError: the folder exists, or a setting cannot work.
         """
-        if config.out.exists():
-            raise ValueError(f"{config.out} exists already; resume it, or choose another --out")
+        check_start(config)
         trainer = cls(config, lm)
         write_json(config.out / "config.json", config.to_json())
         trainer._evaluate_start()
@@ -104,6 +118,7 @@ class Trainer:
         except (OSError, ValueError) as e:
             raise ValueError(f"{run}: not a run ({e})") from None
         config = TrainConfig.from_json({**data, "out": str(run)})
+        check_settings(config)
         checkpoint = newest_checkpoint(run)
         trainer = cls(config, LanguageModel.load(checkpoint))
         state = torch.load(checkpoint / "optimizer.pt", weights_only=True)
@@ -205,7 +220,6 @@ class Trainer:
         torch.save(self.learner.state(), partial / "optimizer.pt")
         self.buffer.save(partial / "buffer.jsonl")
         write_json(partial / "state.json", {"iteration": self.iteration})
-        self._write_metrics()
         target = folder / f"{self.iteration:06d}"
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)

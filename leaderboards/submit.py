@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 from ftw_agents.evaluate import read_result
 from ftw_envs.episode import read_episodes, write_episodes
-from ftw_envs.files import write_json
+from ftw_envs.files import partial_path, write_json
 from leaderboards.schema import EPISODES_FILE, FORMAT, parse_entry
 from leaderboards.verify import file_facts, verify
 
@@ -22,7 +21,7 @@ def submit(folder: Path, out: Path) -> None:
     if out.exists():
         raise ValueError(f"{out} exists already; choose another --out")
     result = read_result(folder)
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    partial = partial_path(out)
     try:
         write_episodes(
             partial / EPISODES_FILE,

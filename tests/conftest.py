@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported: nothing is downloaded
@@ -19,6 +20,7 @@ from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.words import build_tokenizer
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import training_starts
+from ftw_envs.episode import Episode
 
 COORDS = {"obs": "coords"}
 MINI = "ftw/SokobanMini-v0"
@@ -30,16 +32,21 @@ def tokenizer():
     return build_tokenizer(vocabulary_texts())
 
 
+def imitate(lm: LanguageModel, episodes: Iterable[Episode], size: int, lr: float) -> None:
+    """Imitates all `episodes` once, `size` of them in a step."""
+    games = [Weighted(lm.tokenize(e), 1.0) for e in episodes]
+    learner = Learner(lm, lr=lr)
+    for i in range(0, len(games), size):
+        batch = games[i : i + size]
+        learner.step(batch, float(sum(sum(x.tokens.action) for x in batch)), StepStats())
+    lm.model.zero_grad()
+
+
 def _teach(lm: LanguageModel) -> LanguageModel:
     """A few steps of imitation, so that replies end and episodes differ in length."""
     collector = Collector(MINI, COORDS)
     starts = training_starts(collector.env, 0, 0, 200)
-    games = [Weighted(lm.tokenize(e), 1.0) for e in collector.play(SolverAgent(), starts)]
-    learner = Learner(lm, lr=5e-3)
-    for i in range(25):
-        batch = games[8 * i : 8 * i + 8]
-        learner.step(batch, float(sum(sum(x.tokens.action) for x in batch)), StepStats())
-    lm.model.zero_grad()
+    imitate(lm, collector.play(SolverAgent(), starts), size=8, lr=5e-3)
     return lm
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import COORDS, MINI, TRAP
+from conftest import COORDS, MINI, TRAP, imitate
 
 from ftw_agents.agent import Reply
 from ftw_agents.algorithms.ftw import choose
@@ -23,7 +23,6 @@ from ftw_agents.buffer import Buffer
 from ftw_agents.collect import Collector
 from ftw_agents.config import FTWConfig, TrainConfig, parse_env_args
 from ftw_agents.evaluate import evaluate, load_player, read_result
-from ftw_agents.lm.learner import Learner, StepStats, Weighted
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
 from ftw_agents.results import summarise, wilson_interval
@@ -277,11 +276,7 @@ def test_training_follows_the_winners(
     )
     collector = Collector(TRAP, {})
     starts = training_starts(collector.env, 9, 0, 320)
-    games = [Weighted(lm.tokenize(e), 1.0) for e in collector.play(RandomAgent(), starts)]
-    learner = Learner(lm, lr=3e-3)
-    for i in range(20):
-        batch = games[16 * i : 16 * i + 16]
-        learner.step(batch, float(sum(sum(x.tokens.action) for x in batch)), StepStats())
+    imitate(lm, collector.play(RandomAgent(), starts), size=16, lr=3e-3)
     Trainer.start(config, lm).run()
     before, after = (m for m in comparable(folder) if "valid_solve_rate" in m)
     assert 0.2 < before["valid_solve_rate"] < 0.8

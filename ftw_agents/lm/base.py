@@ -31,7 +31,7 @@ from ftw_agents.results import Summary, summarise
 from ftw_agents.scripted.random import RandomAgent
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import Start, evaluation_starts, training_starts
-from ftw_envs.files import write_json
+from ftw_envs.files import partial_path, write_json
 from ftw_envs.registry import TABLE, make
 from ftw_envs.streams import Stream, stream_key
 
@@ -137,6 +137,12 @@ def examine(config: BaseConfig, lm: LanguageModel) -> Summary:
     return summarise(collector.play(LMAgent(lm), starts))
 
 
+def base_view(env_id: str) -> tuple[str, ...]:
+    """The view in which the tiny base knows an environment, as env_args; () if it does not."""
+    config = BaseConfig()
+    return config.env_args if env_id == config.env else ()
+
+
 def base_path(config: BaseConfig) -> Path:
     """Where the base of this configuration is cached."""
     env_version = make(config.env).env_version
@@ -157,7 +163,7 @@ def load_base(config: BaseConfig, report: Report) -> LanguageModel:
 
 def save_base(path: Path, lm: LanguageModel, about: dict[str, Any]) -> None:
     """Writes a base so that it is there as a whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = partial_path(path)
     lm.save(partial)
     write_json(partial / "base.json", about)
     if path.exists():  # somebody else was faster; the seeds make both the same

@@ -112,8 +112,12 @@ class Learner:
 
     def anchor(self) -> None:
         """Makes the current policy the reference of the KL term."""
-        if self.kl:
+        if not self.kl:
+            return
+        if self._reference is None:
             self._reference = LanguageModel(copy.deepcopy(self.lm.model).eval(), self.lm.tokenizer)
+        else:
+            self._reference.model.load_state_dict(self.lm.model.state_dict())
 
     def set_lr(self, lr: float) -> None:
         """Changes the step size."""
@@ -161,7 +165,7 @@ class Learner:
             logp = torch.log_softmax(logits, dim=-1)
             nll = -logp.gather(1, chosen[:, None])[:, 0]
             loss = (weight * nll).sum()
-            if self._reference is not None and self.kl:
+            if self._reference is not None:
                 with torch.no_grad():
                     ref = torch.log_softmax(self._forward(self._reference, group)[0], dim=-1)
                 kl = (logp.exp() * (logp - ref)).sum(dim=-1)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
+from ftw_envs.sokoban.levels import board_rows
 from ftw_envs.sokoban.rules import Board
 
 TILE = 32
@@ -72,17 +73,8 @@ def draw_board(board: Board, tile_size: int = TILE) -> npt.NDArray[np.uint8]:
         raise ValueError(f"tile_size must be at least 4, got {tile_size}")
     level = board.level
     frame = np.empty((level.height * tile_size, level.width * tile_size, 3), dtype=np.uint8)
-    for cell in range(level.width * level.height):
-        y, x = divmod(cell, level.width)
-        kind = "-"
-        if cell in level.walls:
-            kind = "#"
-        elif cell in board.boxes:
-            kind = "*" if cell in level.goals else "$"
-        elif cell == board.player:
-            kind = "+" if cell in level.goals else "@"
-        elif cell in level.goals:
-            kind = "."
-        y, x = y * tile_size, x * tile_size
-        frame[y : y + tile_size, x : x + tile_size] = tile(kind, tile_size)
+    for y, row in enumerate(board_rows(level, board.boxes, board.player)):
+        for x, kind in enumerate(row):
+            top, left = y * tile_size, x * tile_size
+            frame[top : top + tile_size, left : left + tile_size] = tile(kind, tile_size)
     return frame
