@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from ftw_envs.streams import Stream
 from ftw_envs.text_env import EpisodeEnv
@@ -32,14 +32,15 @@ class History:
     """An episode so far, as its player knows it; compared and hashed by identity.
 
     Attributes:
-        observations: what the environment said, one more than there are replies.
+        observations: what the environment showed, one more than there are replies: text, or
+            {"image" or "grid": array, "text": str} in views with pictures.
         replies: what the agent answered.
         stream: the randomness of this attempt's player; draws from it depend on nothing else.
         env: the environment itself. Only scripted players that are meant to know the
             answer (solver, optimum) may look at it.
     """
 
-    observations: list[str]
+    observations: list[Any]
     stream: Stream
     env: EpisodeEnv
     replies: list[Reply] = field(default_factory=list)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from rich.markup import escape
+from tyro.extras import SubcommandApp
 
 from ftw_agents.config import TrainConfig, parse_env_args
 from ftw_agents.console import bar, console, training_note
+from ftw_agents.levels_command import LEVELS_COMMANDS
 
 # Modules that import torch are imported by the command that needs them: `ftw --help` and
 # `ftw verify` must not wait for it.
@@ -25,7 +27,7 @@ class EvaluateArgs:
     """Which agent plays which instances."""
 
     agent: str
-    """random, solver, base, a run folder, or a model folder or hub name."""
+    """idle, random, first, greedy, solver, base, a run folder, or a model folder or hub name."""
     out: Path
     """Folder for episodes.jsonl and result.json."""
     env: str = "ftw/SokobanMini-v0"
@@ -230,25 +232,37 @@ def demo(*, out: Path = Path("runs/demo"), iterations: int = 80, seed: int = 0) 
     run_demo(out, iterations, seed)
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
+Commands = dict[str, Callable[..., None]]
+COMMANDS: dict[str, Callable[..., None] | Commands] = {
     "demo": demo,
     "pretrain": pretrain,
     "train": train,
     "evaluate": evaluate,
     "submit": submit,
     "verify": verify,
+    "levels": LEVELS_COMMANDS,
 }
+_GROUPS = {"levels": "Lists, checks, solves and converts files of Sokoban levels."}
+
+
+def command_line(commands: Mapping[str, Callable[..., None] | Commands]) -> SubcommandApp:
+    """The command line of `commands`; a dictionary is a group with commands of its own."""
+    app = SubcommandApp()
+    for name, command in commands.items():
+        if isinstance(command, dict):
+            app.command(command_line(command), name=name, help=_GROUPS[name])
+        else:
+            app.command(name=name)(command)
+    return app
 
 
 def main(args: list[str] | None = None) -> None:
     """Runs the command line; errors that a user can mend are one line and exit code 2."""
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
+        command_line(COMMANDS).cli(
             prog="ftw",
             description="Train and compare agents that act over many steps.",
             args=args,
-            sort_subcommands=False,
         )
     except (ValueError, OSError) as e:
         print(f"ftw: {e}", file=sys.stderr)

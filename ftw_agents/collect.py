@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from gymnasium import spaces
+
 from ftw_agents.agent import Agent, History, Reply
 from ftw_agents.starts import Start
 from ftw_envs.episode import Episode, Instance, Tokens, Turn
 from ftw_envs.registry import make
 from ftw_envs.streams import Stream
-from ftw_envs.text_env import EpisodeEnv
+from ftw_envs.text_env import EpisodeEnv, record
 
 
 class _Attempt:
@@ -32,7 +34,7 @@ class _Attempt:
         """Takes one reply; returns whether the episode has ended."""
         # Lone surrogates cannot be written as UTF-8, so they must not get into a record.
         text = reply.text.encode("utf-8", "replace").decode("utf-8")
-        said = self.history.observations[-1]
+        said = record(self.history.observations[-1])
         observation, reward, terminated, truncated, self.info = self.env.step(text)
         action = self.env.last_action
         self.turns.append(Turn(said, text, action, action is not None, float(reward)))
@@ -55,7 +57,7 @@ class _Attempt:
             instance=Instance(**self.info["instance"]),
             seed=self.start.seed,
             turns=tuple(self.turns),
-            final_observation=self.history.observations[-1],
+            final_observation=record(self.history.observations[-1]),
             score=float(self.info["score"]),
             solved=bool(self.info["solved"]),
             end=self.info["end"],
@@ -76,6 +78,9 @@ class Collector:
     Args:
         env_id, env_kwargs: the environment and its view.
         batch: episodes at a time, at least 1.
+
+    Raises:
+        ValueError: batch is below 1, or the view takes no text.
     """
 
     def __init__(self, env_id: str, env_kwargs: dict[str, Any], batch: int = 256) -> None:
@@ -85,6 +90,8 @@ class Collector:
         self.env_kwargs = dict(env_kwargs)
         self.batch = batch
         self._envs: list[EpisodeEnv] = [make(env_id, **env_kwargs)]
+        if not isinstance(self.env.action_space, spaces.Text):
+            raise ValueError(f"agents answer in words: take {env_id} without actions='discrete'")
 
     @property
     def env(self) -> EpisodeEnv:

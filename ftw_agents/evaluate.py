@@ -15,6 +15,9 @@ import ftw_envs
 from ftw_agents.agent import Agent
 from ftw_agents.collect import Collector
 from ftw_agents.results import Summary, Tally
+from ftw_agents.scripted.constant import ConstantAgent
+from ftw_agents.scripted.greedy import GreedyAgent
+from ftw_agents.scripted.idle import IdleAgent
 from ftw_agents.scripted.random import RandomAgent
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import evaluation_starts
@@ -22,6 +25,15 @@ from ftw_envs.episode import EpisodeWriter
 from ftw_envs.files import write_json
 
 RESULT_FORMAT = 1
+
+SCRIPTED: dict[str, Callable[[], Agent]] = {
+    "idle": IdleAgent,
+    "random": RandomAgent,
+    "first": ConstantAgent,
+    "greedy": GreedyAgent,
+    "solver": SolverAgent,
+}
+"""Players that are programs, by name: nothing, anything, always the first, a rule, the best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +59,7 @@ def load_player(
     """The agent that `spec` names.
 
     Args:
-        spec: "random", "solver", "base" (the bundled tiny base), a run folder (its newest
+        spec: one of `SCRIPTED`, "base" (the bundled tiny base), a run folder (its newest
             checkpoint), or a folder or hub name of a Hugging Face model.
         temperature: sampling temperature of a language model; 0 is greedy.
         max_reply_tokens: where a language model's reply is cut.
@@ -56,9 +68,8 @@ def load_player(
     Raises:
         ValueError: there is nothing of that name.
     """
-    scripted: dict[str, Callable[[], Agent]] = {"random": RandomAgent, "solver": SolverAgent}
-    if spec in scripted:
-        return Player(scripted[spec](), {"name": name or spec, "kind": "scripted"})
+    if spec in SCRIPTED:
+        return Player(SCRIPTED[spec](), {"name": name or spec, "kind": "scripted"})
     # Only here: scripted players must not wait for torch.
     from ftw_agents.lm.base import BaseConfig, load_base
     from ftw_agents.lm.model import LanguageModel

@@ -25,6 +25,7 @@ _VERB = re.compile(
     r"^(?:i\s+)?(?:(?:will|would|shall)\s+)?"
     r"(?:go|move|walk|step|push|pick|choose|pull|play|take|select)\s+(?:to\s+)?(?:the\s+)?"
 )
+_BETWEEN = re.compile(r"[\s,;|>]+")
 _TRIM = " \t\r\n.,;!*_`\"'"
 
 
@@ -46,26 +47,46 @@ class ActionGrammar:
     whole reply has to be the answer, so that a word in passing is never taken for it.
     Two different answers are ambiguous, the same answer twice is not.
 
+    With `max_moves` above 1 an answer may be a sequence of up to that many actions, parted
+    by commas, white space, `;`, `|` or `>`; it parses to the actions joined by spaces. It is
+    taken as a whole or not at all.
+
     Args:
         actions: the words an agent may answer; they must differ when case-folded.
+        max_moves: actions in one answer, at least 1.
 
     Raises:
-        ValueError: no actions, or two that differ in letter case only.
+        ValueError: no actions, two that differ in letter case only, or max_moves < 1.
     """
 
-    def __init__(self, actions: Sequence[str]) -> None:
+    def __init__(self, actions: Sequence[str], max_moves: int = 1) -> None:
         self.actions = tuple(actions)
+        self.max_moves = max_moves
         self._by_word = {a.casefold(): a for a in self.actions}
         if not self.actions or len(self._by_word) != len(self.actions):
             raise ValueError(f"actions must be non-empty and distinct, got {self.actions}")
-        self.form = "Answer with one of: " + ", ".join(self.actions) + "."
+        if max_moves < 1:
+            raise ValueError(f"max_moves must be at least 1, got {max_moves}")
+        known = ", ".join(self.actions)
+        self.form = f"Answer with one of: {known}."
+        if max_moves > 1:
+            self.form = f"Answer with up to {max_moves} of: {known}; put commas between them."
 
     def _plain(self, text: str) -> str | None:
         word = text.strip(_TRIM).casefold()
         action = self._by_word.get(word)
         if action is None:
-            action = self._by_word.get(_VERB.sub("", word, count=1).strip(_TRIM))
+            word = _VERB.sub("", word, count=1).strip(_TRIM)
+            action = self._by_word.get(word)
+        if action is None and self.max_moves > 1:
+            action = self._sequence(word)
         return action
+
+    def _sequence(self, text: str) -> str | None:
+        moves = [self._by_word.get(word) for word in _BETWEEN.split(text)]
+        if len(moves) > self.max_moves or None in moves:
+            return None
+        return " ".join(move for move in moves if move is not None)
 
     def parse(self, reply: str) -> Parsed:
         """The one action that `reply` names, or why there is none. Never raises."""
@@ -86,5 +107,6 @@ class ActionGrammar:
             return Parsed(None, f"The reply holds more than one answer. {self.form}")
         action = answers.pop()
         if action is None:
-            return Parsed(None, f"The reply holds no known action. {self.form}")
+            what = "no known action" if self.max_moves == 1 else "no known actions, or too many"
+            return Parsed(None, f"The reply holds {what}. {self.form}")
         return Parsed(action)

@@ -41,7 +41,8 @@ class Turn:
     """One exchange.
 
     Attributes:
-        observation: the text the agent saw; for pictures "sha256:" and the hash of its bytes.
+        observation: what the agent saw, as `ftw_envs.text_env.record` writes it: the text;
+            for pictures "sha256:" and a hash.
         reply: what the agent wrote, unchanged.
         action: the action that was parsed from it, None where it was unusable.
         usable: whether the reply held exactly one known action.

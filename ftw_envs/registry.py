@@ -18,20 +18,35 @@ class Row:
         id: Gymnasium id, `ftw/Name-vN`.
         entry_point: "module:Class" of an `EpisodeEnv`.
         kwargs: what the id fixes; a user's keyword arguments come on top.
+        vector_entry_point: "module:Class" of its batched form, if it has one.
     """
 
     id: str
     entry_point: str
     kwargs: dict[str, Any] = field(default_factory=dict)
+    vector_entry_point: str | None = None
+
+
+def _sokoban(name: str, pack: str, max_steps: int, **view: Any) -> Row:
+    kwargs = {"pack": pack, "max_steps": max_steps, **view}
+    module = "ftw_envs.sokoban"
+    return Row(
+        f"ftw/{name}-v0",
+        f"{module}.env:SokobanEnv",
+        kwargs,
+        f"{module}.vector:SokobanVectorEnv",
+    )
 
 
 TABLE = (
-    Row(
-        "ftw/SokobanMini-v0",
-        "ftw_envs.sokoban.env:SokobanEnv",
-        {"pack": "mini", "max_steps": 15},
-    ),
+    _sokoban("SokobanMini", "mini", 15),
+    _sokoban("Sokoban", "standard", 60),
+    _sokoban("SokobanHard", "hard", 150),
+    _sokoban("SokobanMiniVisual", "mini", 15, obs="image"),
+    _sokoban("SokobanVisual", "standard", 60, obs="image"),
     Row("ftw/SigmaTrap-v0", "ftw_envs.bandit.sigma_trap:SigmaTrapEnv", {"sigma": 4.0}),
+    Row("ftw/SigmaTrapChain-v0", "ftw_envs.bandit.chain:SigmaTrapChainEnv", {"sigma": 4.0}),
+    Row("ftw/SigmaTrapContext-v0", "ftw_envs.bandit.context:SigmaTrapContextEnv", {"sigma": 4.0}),
 )
 
 
@@ -41,7 +56,12 @@ def register_all() -> None:
         if row.id not in gym.registry:
             # The environment counts its own steps, so that its limit is part of the task
             # text and holds without wrappers too; Gymnasium's TimeLimit is not needed.
-            gym.register(row.id, row.entry_point, kwargs=dict(row.kwargs))
+            gym.register(
+                row.id,
+                row.entry_point,
+                kwargs=dict(row.kwargs),
+                vector_entry_point=row.vector_entry_point,
+            )
 
 
 def make(env_id: str, **kwargs: Any) -> EpisodeEnv:

@@ -2,20 +2,23 @@
 
 A subclass says what its world is (instances, rules, texts); this class keeps the
 contract: instances addressed by split and index, two seeds, text in and text out, a
-score at the end, unusable replies that cost a step and change nothing else.
+score at the end, unusable replies that cost a step and change nothing else. A subclass
+may offer other views of the same episode: arrays to look at, numbers to act with.
 """
 
 from __future__ import annotations
 
 import string
 from abc import ABC, abstractmethod
+from hashlib import sha256
 from typing import Any, ClassVar
 
 import gymnasium as gym
+import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from ftw_envs.actions import MAX_REPLY_CHARS, ActionGrammar
+from ftw_envs.actions import MAX_REPLY_CHARS, ActionGrammar, Parsed
 from ftw_envs.episode import SPLITS, Instance
 from ftw_envs.streams import Stream
 
@@ -23,6 +26,27 @@ CHARSET = string.ascii_letters + string.digits + string.punctuation + " \n"
 """Every character an observation may hold."""
 
 MAX_OBSERVATION_CHARS = 4_000
+
+
+def draw_name(split: str) -> tuple[str, str]:
+    """Name of the stream that draws an instance of `split`; its counter is the seed."""
+    return ("instance", split)
+
+
+def record(observation: Any) -> str:
+    """An observation as an `Episode` keeps it: text as it is, arrays by their hash.
+
+    An array becomes "sha256:" and the hash of its shape and bytes. A dict of arrays and
+    "text" becomes the text, and a line "key sha256:..." for each array.
+    """
+    if isinstance(observation, str):
+        return observation
+    if isinstance(observation, dict):
+        arrays = sorted(observation.keys() - {"text"})
+        lines = [f"{key} {record(observation[key])}" for key in arrays]
+        return "\n".join([observation["text"], *lines])
+    array = np.ascontiguousarray(observation)
+    return "sha256:" + sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes()).hexdigest()
 
 
 class EpisodeEnv(gym.Env[Any, Any], ABC):
@@ -33,9 +57,9 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
     this attempt, and `seed=None` gives fresh noise. `repeatable` says whether the same
     start (instance and noise) can be had twice.
 
-    `info` has the same keys after every call: `instance` (split, index, hash), `steps`,
-    `invalid_actions`, `score`, `solved`, `end` ("" until the end, then one of
-    `ftw_envs.episode.ENDS`).
+    `info` has the same keys after every call: `instance` (split, index, hash),
+    `env_version`, `steps`, `invalid_actions`, `score`, `solved`, `end` ("" until the end,
+    then one of `ftw_envs.episode.ENDS`).
 
     Args:
         max_steps: steps until the episode is cut off (truncated), at least 1.
@@ -101,11 +125,33 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
     def _frame(self) -> Any:
         """The current picture, uint8 of shape (height, width, 3)."""
 
+    # What a subclass may change, for views that are not plain text.
+
+    def _observe(self, error: str | None, first: bool) -> Any:
+        """The observation: the first of the episode, or one after a step.
+
+        Args:
+            error: what was wrong with an unusable reply.
+        """
+        if first:
+            return self._first_text()
+        return self._text() if error is None else f"{error}\n{self._text()}"
+
+    def _read(self, action: Any) -> Parsed:
+        """What an action means. Raises TypeError for one that is not of the right kind."""
+        if not isinstance(action, str):
+            raise TypeError(f"an action is a string here, got {type(action).__name__}")
+        return self.grammar.parse(action)
+
+    def _reward(self) -> float:
+        """What this step pays: nothing until the end, then the score."""
+        return self._score if self._end else 0.0
+
     # The contract.
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode.
 
         Args:
@@ -119,14 +165,15 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
         super().reset(seed=seed)
         if seed is None:
             seed = int(self.np_random.bit_generator.random_raw()) >> 1
-        split, index = self._pick(seed, options or {})
+        split, index = self.pick(seed, options or {})
         self.noise_seed = seed
-        self.instance = Instance(split, index, self._load(split, index))
         self.steps = self._invalid_actions = 0
         self._score, self._end, self.last_action = 0.0, "", None
-        return self._first_text(), self._info()
+        self.instance = Instance(split, index, self._load(split, index))
+        return self._observe(None, True), self._info()
 
-    def _pick(self, seed: int, options: dict[str, Any]) -> tuple[str, int]:
+    def pick(self, seed: int, options: dict[str, Any]) -> tuple[str, int]:
+        """The split and index that `reset` takes with this seed and these options."""
         unknown = sorted(options.keys() - {"split", "index"})
         if unknown:
             raise ValueError(f"reset options are split and index, got {unknown[0]!r}")
@@ -136,7 +183,9 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
         count = self.instance_count(split)
         index = options.get("index")
         if index is None:
-            index = Stream("instance", split, seed).integer(count)
+            if count == 0:
+                raise ValueError(f"there are no instances in split {split!r}")
+            index = Stream(*draw_name(split), counter=seed).integer(count)
         if isinstance(index, bool) or not hasattr(index, "__index__"):
             raise ValueError(f"index must be an integer, got {index!r}")
         index = int(index)
@@ -144,38 +193,39 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
             raise ValueError(f"index must be from 0 to {count - 1} in split {split!r}, got {index}")
         return split, index
 
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Takes a reply, any string.
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Takes a reply: any string, or what else the action space holds.
 
         Raises:
             ResetNeeded: before the first `reset`, or after the episode has ended.
-            TypeError: the reply is not a string.
+            TypeError, ValueError: the action is not of the right kind.
         """
         if self.instance is None:
             raise ResetNeeded("call reset() before step()")
         if self._end:
             raise ResetNeeded(f"the episode has ended ({self._end}): call reset()")
-        if not isinstance(action, str):
-            raise TypeError(f"an action is a string here, got {type(action).__name__}")
+        parsed = self._read(action)
         self.steps += 1
-        parsed = self.grammar.parse(action)
         self.last_action = parsed.action
         if parsed.action is None:
             self._invalid_actions += 1
         else:
             self._score, self._end = self._play(parsed.action)
-        terminated = bool(self._end)
-        if not terminated and self.steps >= self.max_steps:
+        terminated = truncated = False
+        if self._end:
+            terminated = True
+        elif self.steps >= self.max_steps:
+            truncated = True
             self._end = "time_limit"
-        text = self._text() if parsed.error is None else f"{parsed.error}\n{self._text()}"
-        reward = self._score if self._end else 0.0
-        return text, reward, terminated, bool(self._end) and not terminated, self._info()
+        observation = self._observe(parsed.error, False)
+        return observation, self._reward(), terminated, truncated, self._info()
 
     def _info(self) -> dict[str, Any]:
         assert self.instance is not None
         i = self.instance
         return {
             "instance": {"split": i.split, "index": i.index, "hash": i.hash},
+            "env_version": self.env_version,
             "steps": self.steps,
             "invalid_actions": self._invalid_actions,
             "score": self._score,

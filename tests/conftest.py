@@ -29,7 +29,7 @@ TRAP = "ftw/SigmaTrap-v0"
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    return build_tokenizer(vocabulary_texts())
+    return build_tokenizer([*vocabulary_texts(MINI), *vocabulary_texts(TRAP)])
 
 
 def imitate(lm: LanguageModel, episodes: Iterable[Episode], size: int, lr: float) -> None:

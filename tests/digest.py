@@ -6,19 +6,25 @@ import random
 from hashlib import sha256
 
 from ftw_envs.registry import make
+from ftw_envs.text_env import record
 
 
 def digest(env_id: str, kwargs: dict, seeds: range = range(20)) -> str:
-    """Hash of everything an agent sees in fixed episodes."""
+    """Hash of everything an agent sees in fixed episodes, some replies being unusable."""
     env = make(env_id, **kwargs)
     h = sha256()
     for seed in seeds:
         pick = random.Random(seed)
-        out: tuple = env.reset(seed=seed)
-        h.update(repr(out).encode())
+        observation, *rest = env.reset(seed=seed)
+        h.update(repr((record(observation), rest)).encode())
         done = False
         while not done:
-            out = env.step(pick.choice([*env.grammar.actions, "nonsense"]))
-            h.update(repr(out).encode())
-            done = out[2] or out[3]
+            words = env.grammar.actions  # a chain of choices has new ones in every step
+            number = pick.randrange(len(words) + 1)
+            if kwargs.get("actions") == "discrete":
+                observation, *rest = env.step(number % len(words))
+            else:
+                observation, *rest = env.step([*words, "nonsense"][number])
+            h.update(repr((record(observation), rest)).encode())
+            done = rest[1] or rest[2]
     return h.hexdigest()

@@ -92,3 +92,40 @@ def test_no_reply_is_slow_to_parse(unit: str) -> None:
 def test_actions_must_differ() -> None:
     with pytest.raises(ValueError, match="distinct"):
         ActionGrammar(("a", "A"))
+    with pytest.raises(ValueError, match="max_moves must be at least 1"):
+        ActionGrammar(("a",), 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("left", "left"),
+        ("up, up, left", "up up left"),
+        ("Up Down", "up down"),
+        ("go up, down", "up down"),
+        ("<answer>up || down</answer>", "up down"),
+        ("I think so.\n[up; left\tleft]", "up left left"),
+        ("Action: up > right", "up right"),
+        ("up, up, up, up", None),
+        ("up, sideways", None),
+        ("up,,down", "up down"),
+        ("", None),
+        (",", None),
+    ],
+)
+def test_sequences(reply: str, action: str | None) -> None:
+    grammar = ActionGrammar(("up", "down", "left", "right"), max_moves=3)
+    parsed = grammar.parse(reply)
+    assert parsed.action == action
+    if action is None:
+        assert "Answer with up to 3 of: up, down, left, right" in parsed.error
+    single = GRAMMAR.parse(reply)
+    assert single.action in (None, action)
+
+
+@given(st.text(alphabet="updown left, ;|>\n", max_size=60))
+def test_sequences_are_total(reply: str) -> None:
+    parsed = ActionGrammar(("up", "down", "left"), 5).parse(reply)
+    assert (parsed.action is None) != (parsed.error is None)
+    if parsed.action is not None:
+        assert 1 <= len(parsed.action.split(" ")) <= 5

@@ -8,16 +8,18 @@ import pickle
 import random
 import subprocess
 import sys
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from conftest import COORDS, MINI, TRAP
 from digest import digest
+from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
-from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.env_checker import check_env, data_equivalence
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,23 +29,59 @@ from ftw_agents.results import summarise
 from ftw_agents.scripted.random import RandomAgent
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import evaluation_starts
-from ftw_envs.bandit.sigma_trap import NAMES, instances
 from ftw_envs.episode import SPLITS
 from ftw_envs.registry import TABLE, make
 from ftw_envs.sokoban.env import SokobanEnv
 from ftw_envs.sokoban.solve import solve
+from ftw_envs.text_env import EpisodeEnv, record
 
-VIEWS = [(row.id, {}) for row in TABLE] + [(MINI, COORDS)]
+# Every id, and every view of the mid-sized Sokoban; sizes differ in nothing else.
+STANDARD = "ftw/Sokoban-v0"
+SMALL = {"tile_size": 8}
+SOKOBAN_VIEWS: list[dict] = [
+    {"obs": obs, "actions": actions, **(SMALL if obs == "image" else {})}
+    for obs in ("text", "coords", "image", "grid")
+    for actions in ("text", "discrete")
+]
+VIEWS: list[tuple[str, dict]] = [
+    *((row.id, SMALL if row.kwargs.get("obs") == "image" else {}) for row in TABLE),
+    (MINI, COORDS),
+    *((STANDARD, view) for view in SOKOBAN_VIEWS),
+]
+TEXT_VIEWS = [(i, k) for i, k in VIEWS if k.get("actions") != "discrete"]
 HEADINGS = (
     "Description", "Observation", "Actions", "Score", "End of episode", "Instances",
     "Arguments", "Versions",
 )  # fmt: skip
 GOLDEN = {
-    "ftw/SokobanMini-v0 {}": "78a460032f8f09a2",
-    "ftw/SigmaTrap-v0 {}": "52bc4091893b30da",
-    "ftw/SokobanMini-v0 {'obs': 'coords'}": "f5af7fb7e2e77990",
+    "ftw/SokobanMini-v0 {}": "ddc61ebb425c7ed4",
+    "ftw/Sokoban-v0 {}": "4276a3f11f1e18e1",
+    "ftw/SokobanHard-v0 {}": "fbc158af97fc9f4a",
+    "ftw/SigmaTrap-v0 {}": "491cc8cc92bb1df8",
+    "ftw/SigmaTrapChain-v0 {}": "e13992f08e941364",
+    "ftw/SigmaTrapContext-v0 {}": "9ca959f2a759906f",
+    "ftw/SokobanMini-v0 {'obs': 'coords'}": "8e16e3bc6a5fd1cc",
+    "ftw/Sokoban-v0 {'obs': 'text', 'actions': 'text'}": "4276a3f11f1e18e1",
+    "ftw/Sokoban-v0 {'obs': 'text', 'actions': 'discrete'}": "147e6c2f6ffabcfa",
+    "ftw/Sokoban-v0 {'obs': 'coords', 'actions': 'text'}": "e447cc3b31d2ccca",
+    "ftw/Sokoban-v0 {'obs': 'coords', 'actions': 'discrete'}": "5811620ea2dd3f27",
+    "ftw/Sokoban-v0 {'obs': 'grid', 'actions': 'text'}": "f6b17d4ec9514f50",
+    "ftw/Sokoban-v0 {'obs': 'grid', 'actions': 'discrete'}": "f3b7f14e8db4fb08",
 }
 views = pytest.mark.parametrize(("env_id", "kwargs"), VIEWS)
+text_views = pytest.mark.parametrize(("env_id", "kwargs"), TEXT_VIEWS)
+
+
+def reply_to(env: EpisodeEnv, number: int) -> str | int:
+    """Action `number` of an environment, in the form that its view takes."""
+    actions = env.grammar.actions
+    number %= len(actions)
+    return number if isinstance(env.action_space, spaces.Discrete) else actions[number]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two observations or step results are equal, arrays included."""
+    return bool(data_equivalence(a, b, exact=True))
 
 
 @views
@@ -60,21 +98,40 @@ def test_docstring_headings(env_id: str, kwargs: dict) -> None:
     assert tuple(found) == HEADINGS
 
 
-@views
-def test_same_bytes_in_other_processes(env_id: str, kwargs: dict) -> None:
-    here = digest(env_id, kwargs)
-    code = f"from digest import digest; print(digest({env_id!r}, {kwargs!r}))"
-    for hash_seed in ("0", "12345"):
-        env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.path.dirname(__file__)}
-        out = subprocess.run(
-            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
-        )
-        assert out.stdout.strip() == here
+@pytest.mark.parametrize("hash_seed", ["0", "12345"])
+def test_same_bytes_in_other_processes(hash_seed: str) -> None:
+    code = f"from digest import digest; print([digest(i, k) for i, k in {VIEWS!r}])"
+    env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.path.dirname(__file__)}
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == repr([digest(i, k) for i, k in VIEWS])
+
+
+def test_same_bytes_in_threads() -> None:
+    """Resets and steps share no state between threads (a global generator would)."""
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [pool.submit(digest, MINI, {}, range(i, i + 10)) for i in range(32)]
+        assert [j.result() for j in jobs] == [digest(MINI, {}, range(i, i + 10)) for i in range(32)]
+
+
+def test_global_random_state_is_left_alone() -> None:
+    for env_id, kwargs in VIEWS:
+        before = (random.getstate(), pickle.dumps(np.random.get_state()))  # noqa: NPY002
+        env = make(env_id, **kwargs)
+        env.reset(seed=1)
+        env.reset()
+        env.step(reply_to(env, 0))
+        assert before == (random.getstate(), pickle.dumps(np.random.get_state()))  # noqa: NPY002
 
 
 def test_golden_transcripts() -> None:
-    """A change of rules, texts or levels shows here; then the id needs a new version."""
-    assert {f"{i} {k}": digest(i, k)[:16] for i, k in VIEWS} == GOLDEN
+    """A change of rules, texts or levels shows here; then the id needs a new version.
+
+    Pictures are left out: how shapes are smoothed is Pillow's, and may differ by version.
+    """
+    views = [(i, k) for i, k in VIEWS if getattr(make(i, **k), "obs", "") != "image"]
+    assert {f"{i} {k}": digest(i, k)[:16] for i, k in views} == GOLDEN
 
 
 @views
@@ -84,15 +141,16 @@ def test_views_share_the_episode(env_id: str, kwargs: dict) -> None:
     for seed in range(30):
         (_, ia), (_, ib) = a.reset(seed=seed), b.reset(seed=seed)
         assert ia == ib
+        pick = random.Random(seed)
         done = False
         while not done:
-            reply = random.Random(seed).choice(a.grammar.actions)
-            sa, sb = a.step(reply), b.step(reply)
+            number = pick.randrange(4)
+            sa, sb = a.step(reply_to(a, number)), b.step(reply_to(b, number))
             assert sa[1:] == sb[1:]
             done = sa[2] or sa[3]
 
 
-@views
+@text_views
 def test_info_has_the_same_keys_always(env_id: str, kwargs: dict) -> None:
     env = make(env_id, **kwargs)
     _, first = env.reset(seed=0)
@@ -108,28 +166,44 @@ def test_info_has_the_same_keys_always(env_id: str, kwargs: dict) -> None:
     assert info["invalid_actions"] == info["steps"] == env.max_steps
 
 
-@views
+def words_of(observation: Any) -> str:
+    """The words of an observation, with or without a picture."""
+    return observation if isinstance(observation, str) else observation["text"]
+
+
+@text_views
 def test_unusable_replies_leave_the_world_alone(env_id: str, kwargs: dict) -> None:
     env = make(env_id, **kwargs)
     env.reset(seed=3)
-    before = pickle.dumps((getattr(env, "board", None) and env.board.player, env._text()))
-    text, reward, terminated, _, info = env.step("[one] [two]")
-    after = pickle.dumps((getattr(env, "board", None) and env.board.player, env._text()))
+    before = pickle.dumps((getattr(env, "board", None) and env.board.cells, env._text()))
+    observation, reward, terminated, _, info = env.step("[one] [two]")
+    after = pickle.dumps((getattr(env, "board", None) and env.board.cells, env._text()))
     assert before == after
     assert reward == 0
     assert not terminated
     assert info["invalid_actions"] == 1
-    assert "Answer with one of: " + ", ".join(env.grammar.actions) in text
+    assert "Answer with one of: " + ", ".join(env.grammar.actions) in words_of(observation)
 
 
-@given(st.lists(st.text(), max_size=5), st.integers(0, 2**63 - 1))
+FUZZED = [
+    *TEXT_VIEWS,
+    (STANDARD, {"max_moves": 3, "undo": True, "changes_only": True, "deadlock_ends": True}),
+    (STANDARD, {"obs": "coords", "changes_only": True, "max_moves": 60, "reward": "shaped"}),
+]
+_replies = st.one_of(
+    st.text(),
+    st.lists(st.sampled_from(["up", "down", "left", "right", "undo", ",", " ", "\n"])).map("".join),
+)
+
+
+@given(st.lists(_replies, max_size=5), st.integers(0, 2**63 - 1))
 def test_no_reply_raises(replies: list[str], seed: int) -> None:
-    for env_id, kwargs in VIEWS:
+    for env_id, kwargs in FUZZED:
         env = make(env_id, **kwargs)
         env.reset(seed=seed)
         for reply in replies:
-            text, *_ = env.step(reply)
-            assert text in env.observation_space
+            observation, *_ = env.step(reply)
+            assert observation in env.observation_space
             if env._end:
                 break
 
@@ -155,18 +229,55 @@ def test_order_is_enforced(env_id: str, kwargs: dict) -> None:
     with pytest.raises(ResetNeeded, match="before step"):
         env.step("up")
     env.reset(seed=0)
-    with pytest.raises(TypeError, match="string here, got int"):
-        env.step(3)
-    for _ in range(env.max_steps):
-        env.step("")
-    with pytest.raises(ResetNeeded, match="time_limit"):
-        env.step("")
+    discrete = isinstance(env.action_space, spaces.Discrete)
+    for bad in ("up", 4, -1, None) if discrete else (3, None, b"up"):
+        with pytest.raises((TypeError, ValueError), match="an action is a"):
+            env.step(bad)
+    assert env.steps == 0  # a call that raised has changed nothing
+    while not env._end:
+        env.step(0 if discrete else "")
+    with pytest.raises(ResetNeeded, match="has ended"):
+        env.step(0 if discrete else "")
+
+
+def test_step_never_resets() -> None:
+    """An environment that starts anew in step() would skip every second start state."""
+    env = make(MINI)
+    _, info = env.reset(seed=0)
+    while not env._end:
+        *_, after = env.step("up")
+        assert after["instance"] == info["instance"]
+
+
+def test_the_constructor_draws_nothing() -> None:
+    """make + reset(seed) is the same whatever was made or reset before."""
+    first = make(MINI).reset(seed=9)
+    env = make(MINI)
+    make(MINI)
+    env.reset()
+    assert env.reset(seed=9) == first
+
+
+def test_close_can_be_called_twice() -> None:
+    env = gym.make(MINI)
+    env.close()
+    env.close()
 
 
 @pytest.mark.parametrize(
     ("env_id", "kwargs", "why"),
     [
-        (MINI, {"obs": "smell"}, "obs must be one of text, coords"),
+        (MINI, {"obs": "smell"}, "obs must be one of text, coords, image, grid"),
+        (MINI, {"actions": "joystick"}, "actions must be one of text, discrete"),
+        (MINI, {"reward": "dense"}, "reward must be one of score, shaped"),
+        (MINI, {"tile_size": 3}, "tile_size must be at least 4"),
+        (MINI, {"max_moves": 0}, "max_moves must be an integer of at least 1"),
+        (MINI, {"max_moves": 2, "actions": "discrete"}, "needs actions='text'"),
+        (MINI, {"obs": "grid", "changes_only": True}, "needs obs='text' or 'coords'"),
+        (MINI, {"pack": "maxi"}, "pack must be one of hard, mini, standard"),
+        (MINI, {"band": "absurd"}, "band must be one of easy, medium, hard"),
+        (MINI, {"band": "easy", "levels": "endless"}, "goes with shipped levels only"),
+        (MINI, {"levels": "no/such/file.xsb"}, "no/such/file.xsb"),
         (MINI, {"max_steps": 0}, "max_steps must be an integer of at least 1"),
         (MINI, {"colour": 1}, "colour"),
         (TRAP, {"sigma": -1}, "sigma must be a finite number of at least 0"),
@@ -187,13 +298,15 @@ def test_unknown_render_modes_are_refused() -> None:
 @views
 def test_seeds(env_id: str, kwargs: dict) -> None:
     env = make(env_id, **kwargs)
-    fresh = {env.reset()[0] for _ in range(20)}
+    fresh = {record(env.reset()[0]) for _ in range(20)}
     assert len(fresh) > 5  # no seed: fresh instances
-    assert env.reset(seed=0) == env.reset(seed=0)
+    seeded = {record(env.reset(seed=s)[0]) for s in range(20)}
+    assert len(seeded) > 5  # seeds matter
+    assert same(env.reset(seed=0), env.reset(seed=0))
     other = make(env_id, **kwargs)
     env.reset(seed=5)
     other.reset(seed=5)
-    assert [env.reset()[0] for _ in range(3)] == [other.reset()[0] for _ in range(3)]
+    assert same([env.reset()[0] for _ in range(3)], [other.reset()[0] for _ in range(3)])
     for split in SPLITS:
         assert env.reset(options={"split": split, "index": 7})[1]["instance"]["split"] == split
 
@@ -203,56 +316,31 @@ def test_copies_go_on_alike(env_id: str, kwargs: dict) -> None:
     env = make(env_id, **kwargs)
     env.reset(seed=11)
     copies = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
-    reply = env.grammar.actions[0]
-    assert [c.step(reply) for c in copies] == [env.step(reply)] * 2
+    reply = reply_to(env, 0)
+    assert same([c.step(reply) for c in copies], [env.step(reply)] * 2)
 
 
 @views
 def test_spec_survives_json(env_id: str, kwargs: dict) -> None:
     env = gym.make(env_id, **kwargs)
     again = gym.make(EnvSpec.from_json(env.spec.to_json()))
-    assert again.reset(seed=1)[0] == env.reset(seed=1)[0]
-
-
-def test_one_step_import_and_spawned_workers(tmp_path: Path) -> None:
-    code = (
-        "import gymnasium as gym\n"
-        "def main():\n"
-        "    e = gym.make('ftw_envs:ftw/SokobanMini-v0')\n"
-        "    kw = dict(context='spawn', shared_memory=False)\n"
-        "    v = gym.make_vec('ftw_envs:ftw/SokobanMini-v0', num_envs=2,\n"
-        "                     vectorization_mode='async', vector_kwargs=kw)\n"
-        "    s = gym.make_vec('ftw_envs:ftw/SokobanMini-v0', num_envs=2)\n"
-        "    assert v.reset(seed=1)[0] == s.reset(seed=1)[0]\n"
-        "    for _ in range(20):\n"
-        "        a, b = v.step(('up', 'left')), s.step(('up', 'left'))\n"
-        "        assert a[0] == b[0] and (a[1] == b[1]).all() and (a[2] == b[2]).all()\n"
-        "    v.close()\n"
-        "    print(e.reset(seed=1)[0])\n"
-        "if __name__ == '__main__':\n"
-        "    main()\n"
-    )
-    script = tmp_path / "script.py"  # spawned workers import the main file
-    script.write_text(code)
-    out = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert out.returncode == 0, out.stderr
-    assert "Sokoban" in out.stdout
+    assert same(again.reset(seed=1)[0], env.reset(seed=1)[0])
 
 
 def test_importing_environments_needs_no_torch() -> None:
-    heavy = ("torch", "transformers", "PIL", "matplotlib")
+    heavy = ("torch", "transformers", "PIL", "matplotlib", "numba")
     code = f"import sys, ftw_envs; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
 
 
-@views
+@text_views
 def test_floor_and_ceiling(env_id: str, kwargs: dict) -> None:
     collector = Collector(env_id, kwargs)
-    starts = evaluation_starts(collector.env, "test", 300, seed=0)
+    starts = evaluation_starts(collector.env, "test", 40 if "Hard" in env_id else 100, seed=0)
     assert summarise(collector.play(SolverAgent(), starts)).solve_rate == 1.0
     floor = summarise(collector.play(RandomAgent(), starts)).solve_rate
-    assert floor < (0.1 if env_id == MINI else 0.6)
+    assert floor < (0.1 if "Sokoban" in env_id else 0.65)
 
 
 def test_splits_have_enough_distinct_instances() -> None:
@@ -282,50 +370,12 @@ def test_sokoban_says_when_nothing_moved() -> None:
 def test_episode_is_recorded_solved_on_the_last_allowed_step() -> None:
     env = make(MINI)
     _, _info = env.reset(seed=0)
-    n = env.optimal_moves()
+    n = env.packed().moves
     env = make(MINI, max_steps=n)
     env.reset(seed=0)
     for action in solve(env.board.level).actions:
         _, reward, terminated, truncated, info = env.step(action)
     assert (reward, terminated, truncated, info["end"]) == (1.0, True, False, "solved")
-
-
-def test_sigma_trap_pays_what_it_says() -> None:
-    assert len(set(NAMES)) == len(NAMES) == 64
-    env = make(TRAP, sigma=4.0)
-    paid: dict[str, list[float]] = {"round": [], "square": []}
-    for seed in range(4000):
-        env.reset(seed=seed)
-        for kind in paid:
-            paid[kind].append(env.payout(kind))
-    assert np.mean(paid["round"]) == pytest.approx(1, abs=0.01)
-    assert np.std(paid["round"]) == pytest.approx(0.1, rel=0.05)
-    assert np.mean(paid["square"]) == pytest.approx(0, abs=0.25)
-    assert np.std(paid["square"]) == pytest.approx(4, rel=0.05)
-
-
-def test_sigma_trap_noise_is_of_the_attempt_not_the_instance() -> None:
-    env = make(TRAP)
-    start = {"split": "test", "index": 4}
-    text, _ = env.reset(seed=1, options=start)
-    first = env.step(env.good_name())
-    assert first[4]["solved"]
-    assert first[2]
-    assert env.reset(seed=2, options=start)[0] == text
-    assert env.step(env.good_name())[1] != first[1]
-    env.reset(seed=1, options=start)
-    env.step("none of them")  # a wasted reply does not change what the arm pays
-    assert env.step(env.good_name())[1] == first[1]
-    env.reset(seed=1, options=start)
-    other = next(n for n in env.names if n != env.good_name())
-    assert env.step(other)[4]["end"] == "failed"
-
-
-def test_sigma_trap_pairs_stay_in_one_split() -> None:
-    pairs = {s: {frozenset(p) for p in x} for s, x in instances().items()}
-    assert not pairs["train"] & pairs["test"]
-    assert not pairs["train"] & pairs["valid"]
-    assert not pairs["valid"] & pairs["test"]
 
 
 def test_version() -> None:

@@ -32,7 +32,8 @@ from ftw_agents.scripted.random import RandomAgent
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import Start, evaluation_starts, training_starts
 from ftw_envs.files import partial_path, write_json
-from ftw_envs.registry import TABLE, make
+from ftw_envs.registry import make
+from ftw_envs.sokoban.env import SokobanEnv
 from ftw_envs.streams import Stream, stream_key
 
 
@@ -66,27 +67,26 @@ Report = Callable[[int, int, float], None]
 """Called with the step, the number of steps, and the loss in nats."""
 
 
-def vocabulary_texts() -> Iterator[str]:
-    """Texts that hold every word the environments say, in all text views."""
-    views: dict[str, list[dict[str, Any]]] = {
-        "ftw/SokobanMini-v0": [{"obs": "text"}, {"obs": "coords"}]
-    }
+def vocabulary_texts(env_id: str) -> Iterator[str]:
+    """Texts that hold every word an environment says, in all its text views and sizes."""
     yield from (f"r{y}c{x}" for y in range(1, 11) for x in range(1, 11))
     yield " ".join("0123456789#@$.*+-")
-    for row in TABLE:
-        for kwargs in views.get(row.id, [{}]):
-            collector = Collector(row.id, kwargs)
-            env, count = collector.env, collector.env.instance_count("train")
-            starts = [Start("train", i, i) for i in range(0, count, max(1, count // 1000))]
-            for start in starts:
-                options = {"split": "train", "index": start.index}
-                yield env.reset(seed=start.seed, options=options)[0]
-                yield " ".join(env.grammar.actions)
-            for player in (SolverAgent(), RandomAgent()):
-                for episode in collector.play(player, starts[:64]):
-                    yield from (t.observation for t in episode.turns)
-            for bad in ("", " ".join(f"[{a}]" for a in env.grammar.actions)):
-                yield env.grammar.parse(bad).error or ""
+    views: list[dict[str, Any]] = [{}]
+    if isinstance(make(env_id), SokobanEnv):
+        views = [{"obs": "text"}, {"obs": "coords"}]
+    for kwargs in views:
+        collector = Collector(env_id, kwargs)
+        env, count = collector.env, collector.env.instance_count("train")
+        starts = [Start("train", i, i) for i in range(0, count, max(1, count // 1000))]
+        for start in starts:
+            options = {"split": "train", "index": start.index}
+            yield env.reset(seed=start.seed, options=options)[0]
+            yield " ".join(env.grammar.actions)
+        for player in (SolverAgent(), RandomAgent()):
+            for episode in collector.play(player, starts[:64]):
+                yield from (t.observation for t in episode.turns)
+        for bad in ("", " ".join(f"[{a}]" for a in env.grammar.actions)):
+            yield env.grammar.parse(bad).error or ""
 
 
 def new_model(config: BaseConfig, tokenizer: PreTrainedTokenizerFast) -> LanguageModel:
@@ -115,7 +115,7 @@ def pretrain(config: BaseConfig, report: Report) -> LanguageModel:
     """Makes the base."""
     collector = Collector(config.env, parse_env_args(config.env_args))
     starts = training_starts(collector.env, config.seed, 0, config.games)
-    lm = new_model(config, build_tokenizer(vocabulary_texts()))
+    lm = new_model(config, build_tokenizer(vocabulary_texts(config.env)))
     games = [Weighted(lm.tokenize(e), 1.0) for e in collector.play(SolverAgent(), starts)]
     learner = Learner(lm, lr=config.lr)
     stream = Stream("pretrain", config.seed)

@@ -109,6 +109,8 @@ class LanguageModel:
 
     def chunk(self, observations: list[str], last_reply: tuple[int, ...]) -> tuple[int, ...]:
         """Tokens to read since the last reply, for a history that ends in an observation."""
+        if not isinstance(observations[-1], str):
+            raise ValueError("this model reads text only: take obs='text' or another text view")
         if len(observations) == 1:
             return self.first_chunk(observations[0])
         ended = bool(last_reply) and last_reply[-1] in self.stop_ids

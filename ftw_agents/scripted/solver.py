@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ftw_agents.agent import History, Reply
-from ftw_envs.bandit.sigma_trap import SigmaTrapEnv
+from ftw_agents.scripted.bandit import plan_bandit
+from ftw_envs.bandit.machines import MachinesEnv
 from ftw_envs.sokoban.env import SokobanEnv
-from ftw_envs.sokoban.solve import solve
+from ftw_envs.sokoban.solve import GaveUpError, solve
 from ftw_envs.text_env import EpisodeEnv
 
 Plan = list[str]
+_MAX_POSITIONS = 500_000
 
 
-def _plan_sokoban(env: EpisodeEnv) -> Plan:
-    assert isinstance(env, SokobanEnv)
-    solution = solve(env.board.level)
+def _plan_sokoban(env: SokobanEnv) -> Plan:
+    try:
+        solution = solve(env.board.level, "moves", _MAX_POSITIONS)
+    except GaveUpError:  # a level from a file may be too large to be solved in fewest moves
+        solution = solve(env.board.level, "any")
     return [] if solution is None else list(solution.actions)
 
 
-def _plan_sigma_trap(env: EpisodeEnv) -> Plan:
-    assert isinstance(env, SigmaTrapEnv)
-    return [env.good_name()]
+def plan(env: EpisodeEnv) -> Plan:
+    """The best replies from here on, as many as can be told ahead.
 
-
-_PLANNERS: dict[type[EpisodeEnv], Callable[[EpisodeEnv], Plan]] = {
-    SokobanEnv: _plan_sokoban,
-    SigmaTrapEnv: _plan_sigma_trap,
-}
+    Raises:
+        ValueError: there is no known best for this environment.
+    """
+    if isinstance(env, SokobanEnv):
+        return _plan_sokoban(env)
+    if isinstance(env, MachinesEnv):
+        return plan_bandit(env)
+    raise ValueError(f"there is no solver for {type(env).__name__}")
 
 
 class SolverAgent:
@@ -37,7 +43,7 @@ class SolverAgent:
         self._plans: dict[History, Plan] = {}
 
     def act(self, histories: Sequence[History]) -> list[Reply]:
-        plans = {h: self._plans.get(h) or _PLANNERS[type(h.env)](h.env) for h in histories}
+        plans = {h: self._plans.get(h) or plan(h.env) for h in histories}
         self._plans = plans
         # Where there is nothing left to do an empty reply is unusable, and says so.
         return [Reply(plan.pop(0) if plan else "") for plan in plans.values()]

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from ftw_envs.sokoban.levels import board_rows
-from ftw_envs.sokoban.rules import Board
+from ftw_envs.sokoban.rules import XSB
 
 TILE = 32
 _FLOOR, _FLOOR_LINE = (232, 226, 213), (220, 213, 198)
@@ -21,7 +20,6 @@ _PLAYER, _PLAYER_EDGE, _EYE = (66, 118, 181), (40, 78, 126), (255, 255, 255)
 _SCALE = 4  # drawn this much larger, then reduced, for smooth edges
 
 
-@lru_cache(maxsize=64)
 def tile(kind: str, size: int) -> npt.NDArray[np.uint8]:
     """The picture of one XSB character, uint8 of shape (size, size, 3)."""
     n = size * _SCALE
@@ -58,23 +56,34 @@ def tile(kind: str, size: int) -> npt.NDArray[np.uint8]:
         )
         for x in (0.41, 0.59):
             d.ellipse((n * (x - 0.05), n * 0.4, n * (x + 0.05), n * 0.52), fill=_EYE)
-    pixels = np.asarray(image.resize((size, size), Image.Resampling.LANCZOS), dtype=np.uint8)
-    pixels.setflags(write=False)
-    return pixels
+    return np.asarray(image.resize((size, size), Image.Resampling.LANCZOS), dtype=np.uint8)
 
 
-def draw_board(board: Board, tile_size: int = TILE) -> npt.NDArray[np.uint8]:
-    """The position as uint8 of shape (height * tile_size, width * tile_size, 3).
+@lru_cache(maxsize=16)
+def tiles(size: int) -> npt.NDArray[np.uint8]:
+    """The picture of each sum of flags, uint8 of shape (16, size, size, 3)."""
+    pictures = np.zeros((16, size, size, 3), np.uint8)
+    for flags, char in XSB.items():
+        pictures[flags] = tile(char, size)
+    pictures.setflags(write=False)
+    return pictures
+
+
+def draw_grid(grid: npt.NDArray[np.uint8], tile_size: int = TILE) -> npt.NDArray[np.uint8]:
+    """Grids of flags (..., height, width) as pictures (..., height * tile, width * tile, 3).
 
     Raises:
         ValueError: tile_size is below 4, where the shapes cannot be told apart.
     """
     if tile_size < 4:
         raise ValueError(f"tile_size must be at least 4, got {tile_size}")
-    level = board.level
-    frame = np.empty((level.height * tile_size, level.width * tile_size, 3), dtype=np.uint8)
-    for y, row in enumerate(board_rows(level, board.boxes, board.player)):
-        for x, kind in enumerate(row):
-            top, left = y * tile_size, x * tile_size
-            frame[top : top + tile_size, left : left + tile_size] = tile(kind, tile_size)
-    return frame
+    h, w = grid.shape[-2:]
+    rows = tiles(tile_size)[grid].swapaxes(-4, -3)  # ..., height, tile, width, tile, 3
+    return rows.reshape(*grid.shape[:-2], h * tile_size, w * tile_size, 3)
+
+
+def draw_cells(
+    cells: bytes | bytearray, width: int, tile_size: int = TILE
+) -> npt.NDArray[np.uint8]:
+    """A position as uint8 of shape (height * tile_size, width * tile_size, 3)."""
+    return draw_grid(np.frombuffer(bytes(cells), np.uint8).reshape(-1, width), tile_size)

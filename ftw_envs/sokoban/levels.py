@@ -1,25 +1,29 @@
-"""Levels as text, their canonical form, and the packs that ship with the suite.
+"""One level as text, and its canonical form.
 
 Text is plain XSB: `#` wall, `@` player, `+` player on goal, `$` box, `*` box on goal,
-`.` goal, and a space, `-` or `_` for floor. We write `-`, which no tokenizer swallows.
+`.` goal, and a space, `-` or `_` for floor. Files of many levels are read in `files.py`.
 """
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
-from importlib.resources import files
 
-from ftw_envs.sokoban.rules import Level, reachable
+from ftw_envs.sokoban.rules import BOX, GOAL, PLAYER, WALL, XSB, Level, offsets
 
-_FLOOR = " -_"
+_FLAGS = {char: flags for flags, char in XSB.items()} | {" ": 0, "_": 0}
 
 
 class LevelError(ValueError):
-    """A level that cannot be played; the message says why."""
+    """A level that cannot be played; the message says why.
+
+    Attributes:
+        row: index of the row that is at fault, None where it is the whole level.
+    """
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 def parse_level(text: str) -> Level:
@@ -32,91 +36,70 @@ def parse_level(text: str) -> Level:
     rows = [row.rstrip() for row in text.strip("\r\n").splitlines()]
     if not rows or not any(rows):
         raise LevelError("a level needs at least one row")
-    width, height = max(map(len, rows)), len(rows)
-    cells: dict[str, list[int]] = {c: [] for c in "#@+$*."}
+    width = max(map(len, rows))
     for y, row in enumerate(rows):
-        for x, char in enumerate(row):
-            if char in cells:
-                cells[char].append(y * width + x)
-            elif char not in _FLOOR:
-                raise LevelError(f"row {y + 1} holds {char!r}; use # @ + $ * . and - for floor")
-    players = cells["@"] + cells["+"]
-    if len(players) != 1:
-        raise LevelError(f"a level has one player (@ or +), this one has {len(players)}")
-    boxes = frozenset(cells["$"] + cells["*"])
-    goals = frozenset(cells["."] + cells["*"] + cells["+"])
-    if not boxes or len(boxes) != len(goals):
-        raise LevelError(
-            f"a level has as many boxes as goals, this one {len(boxes)} and {len(goals)}"
-        )
-    level = Level(width, height, frozenset(cells["#"]), goals, boxes, players[0])
-    _check_closed(level)
+        for char in row:
+            if char not in _FLAGS:
+                why = f"row {y + 1} holds {char!r}; use # @ + $ * . and - for floor"
+                raise LevelError(why, y)
+    level = Level(width, bytes(_FLAGS[c] for row in rows for c in row.ljust(width)))
+    players, boxes, goals = (len(level.having(f)) for f in (PLAYER, BOX, GOAL))
+    if players != 1:
+        raise LevelError(f"a level has one player (@ or +), this one has {players}")
+    if not boxes or boxes != goals:
+        raise LevelError(f"a level has as many boxes as goals, this one {boxes} and {goals}")
+    enclosed(level)
     return level
 
 
-def _check_closed(level: Level) -> None:
-    """Flood from the player, stopping at the edge: reaching it means an open border."""
+def enclosed(level: Level) -> set[int]:
+    """Cells the player could ever enter if there were no boxes.
+
+    Raises:
+        LevelError: the flood reaches the edge of the board, so the wall is open.
+    """
     w, h = level.width, level.height
     seen, todo = {level.player}, [level.player]
     while todo:
         cell = todo.pop()
-        if cell % w in (0, w - 1) or cell // w in (0, h - 1):
-            raise LevelError(f"the wall is open at row {cell // w + 1}, column {cell % w + 1}")
-        for nxt in (cell - w, cell + w, cell - 1, cell + 1):
-            if nxt not in seen and nxt not in level.walls:
-                seen.add(nxt)
-                todo.append(nxt)
+        y, x = divmod(cell, w)
+        if x in (0, w - 1) or y in (0, h - 1):
+            raise LevelError(f"the wall is open at row {y + 1}, column {x + 1}", y)
+        for d in offsets(w):
+            if cell + d not in seen and not level.cells[cell + d] & WALL:
+                seen.add(cell + d)
+                todo.append(cell + d)
+    return seen
 
 
-def board_rows(level: Level, boxes: frozenset[int] | set[int], player: int) -> list[str]:
-    """The rows of a position in XSB, each `level.width` characters."""
-    chars = ["-"] * (level.width * level.height)
-    for cell in level.walls:
-        chars[cell] = "#"
-    for cell in level.goals:
-        chars[cell] = "."
-    for cell in boxes:
-        chars[cell] = "*" if cell in level.goals else "$"
-    chars[player] = "+" if player in level.goals else "@"
-    text = "".join(chars)
-    return [text[i : i + level.width] for i in range(0, len(text), level.width)]
-
-
-def level_rows(level: Level) -> list[str]:
-    """The rows of a level's start in XSB."""
-    return board_rows(level, level.boxes, level.player)
-
-
-def _symmetries(rows: Sequence[str]) -> Iterator[str]:
+def _symmetries(rows: Sequence[bytes]) -> Iterator[bytes]:
     """The 8 rotations and reflections, each as one string that keeps the shape."""
     for _ in range(4):
-        yield "|".join(rows)
-        yield "|".join(row[::-1] for row in rows)
-        rows = ["".join(column) for column in zip(*rows[::-1], strict=True)]
+        yield b"|".join(rows)
+        yield b"|".join(row[::-1] for row in rows)
+        rows = [bytes(column) for column in zip(*rows[::-1], strict=True)]
 
 
-def canonical(level: Level, *, player: bool = True) -> str:
+def canonical(level: Level, *, player: bool = True) -> bytes:
     """One string for all levels that are the same puzzle.
 
     Equal under the 8 board symmetries, under translation, and whatever lies where the
     player can never get: everything unreachable counts as wall and is cut off. With
     `player=False` also equal wherever the player starts.
     """
-    inside = reachable(level)
-    w = level.width
-    walls = frozenset(range(w * level.height)) - inside
-    inner = Level(w, level.height, walls, level.goals & inside, level.boxes & inside, level.player)
-    rows = level_rows(inner)
-    if not player:
-        rows = [row.replace("@", "-").replace("+", ".") for row in rows]
+    inside, w = enclosed(level), level.width
+    keep = 0xFF if player else 0xFF ^ PLAYER
+    cells = bytes(c & keep if i in inside else WALL for i, c in enumerate(level.cells))
     ys, xs = [c // w for c in inside], [c % w for c in inside]
-    rows = [row[min(xs) : max(xs) + 1] for row in rows[min(ys) : max(ys) + 1]]
-    return min(_symmetries(rows))
+    left, right = min(xs), max(xs) + 1
+    return min(
+        _symmetries([cells[y * w + left : y * w + right] for y in range(min(ys), max(ys) + 1)])
+    )
 
 
-def content_hash(level: Level) -> str:
-    """First 16 hex digits of the SHA-256 of the canonical form."""
-    return sha256(canonical(level).encode()).hexdigest()[:16]
+def content_hash(rows: str) -> str:
+    """First 16 hex digits of the SHA-256 of a level's rows in XSB, joined by `|`."""
+    return sha256(rows.encode()).hexdigest()[:16]
 
 
 def split_of(level: Level) -> str:
@@ -126,50 +109,5 @@ def split_of(level: Level) -> str:
     one split, so nothing in test was nearly seen in train, whoever generates it.
     1 in 8 is test, 1 in 8 valid.
     """
-    bucket = sha256(b"split:" + canonical(level, player=False).encode()).digest()[0] % 8
+    bucket = sha256(b"split:" + canonical(level, player=False)).digest()[0] % 8
     return {0: "test", 1: "valid"}.get(bucket, "train")
-
-
-@dataclass(frozen=True, slots=True)
-class PackedLevel:
-    """A shipped level and the fewest moves that solve it, with the pushes among them."""
-
-    level: Level
-    moves: int
-    pushes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pack:
-    """The shipped levels of one id. `lines` are kept as text and parsed when asked for."""
-
-    hash: str
-    lines: dict[str, list[str]]
-
-    def get(self, split: str, index: int) -> PackedLevel:
-        """Level `index` of `split`."""
-        return parse_pack_line(self.lines[split][index])
-
-
-def pack_line(level: Level, moves: int, pushes: int) -> str:
-    """One line of a pack: rows joined by `|`, fewest moves, pushes."""
-    return f"{'|'.join(level_rows(level))} {moves} {pushes}"
-
-
-def parse_pack_line(line: str) -> PackedLevel:
-    """Reads what `pack_line` wrote."""
-    rows, moves, pushes = line.split(" ")
-    return PackedLevel(parse_level(rows.replace("|", "\n")), int(moves), int(pushes))
-
-
-@lru_cache(maxsize=8)
-def load_pack(name: str) -> Pack:
-    """The pack `packs/<name>.txt.xz`: sections `[split]`, a level a line."""
-    data = lzma.decompress((files("ftw_envs.sokoban") / "packs" / f"{name}.txt.xz").read_bytes())
-    lines: dict[str, list[str]] = {}
-    for line in data.decode("ascii").splitlines():
-        if line.startswith("["):
-            section = lines.setdefault(line[1:-1], [])
-        else:
-            section.append(line)
-    return Pack(sha256(data).hexdigest()[:16], lines)

@@ -1,8 +1,9 @@
 """The rules of Sokoban on a flat board.
 
 A cell is an index into the rows laid end to end, so a direction is an offset and a
-move is two look-ups. Boards have a closed border of walls around everything the
-player can reach (`levels.py` checks it), so no move can leave the board.
+move is two look-ups. What stands on a cell is a sum of flags: this is also what
+`obs="grid"` shows. Boards have a closed border of walls around everything the player
+can reach (`levels.py` checks it), so no move can leave the board.
 """
 
 from __future__ import annotations
@@ -13,22 +14,11 @@ ACTIONS = ("up", "down", "left", "right")
 LURD = dict(zip(ACTIONS, "udlr", strict=True))
 """Standard solution letters; a push is written in upper case."""
 
+WALL, GOAL, BOX, PLAYER = 1, 2, 4, 8
+XSB = {0: "-", WALL: "#", GOAL: ".", BOX: "$", BOX | GOAL: "*", PLAYER: "@", PLAYER | GOAL: "+"}
+"""What is written for each sum of flags. We write `-` for floor, which no tokenizer swallows."""
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A puzzle: `width` x `height` cells, row by row.
-
-    Attributes:
-        walls, goals, boxes: cell indices.
-        player: cell index of the player.
-    """
-
-    width: int
-    height: int
-    walls: frozenset[int]
-    goals: frozenset[int]
-    boxes: frozenset[int]
-    player: int
+_TO_XSB = bytes(ord(XSB.get(i, "?")) for i in range(256))
 
 
 def offsets(width: int) -> tuple[int, int, int, int]:
@@ -36,53 +26,105 @@ def offsets(width: int) -> tuple[int, int, int, int]:
     return (-width, width, -1, 1)
 
 
-def reachable(level: Level) -> frozenset[int]:
-    """Cells the player could ever enter: the floor connected to the player, boxes removed."""
-    seen = {level.player}
-    todo = [level.player]
-    steps = offsets(level.width)
-    while todo:
-        cell = todo.pop()
-        for d in steps:
-            nxt = cell + d
-            if nxt not in seen and nxt not in level.walls:
-                seen.add(nxt)
-                todo.append(nxt)
-    return frozenset(seen)
+def xsb_rows(cells: bytes | bytearray, width: int) -> list[str]:
+    """The rows of a position in XSB, each `width` characters."""
+    text = cells.translate(_TO_XSB).decode("ascii")
+    return [text[i : i + width] for i in range(0, len(text), width)]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A puzzle.
+
+    Attributes:
+        width: cells in a row.
+        cells: a sum of flags (`WALL`, `GOAL`, `BOX`, `PLAYER`) for each cell, row by row.
+    """
+
+    width: int
+    cells: bytes
+
+    @property
+    def height(self) -> int:
+        """Number of rows."""
+        return len(self.cells) // self.width
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows in XSB."""
+        return xsb_rows(self.cells, self.width)
+
+    def having(self, flag: int) -> list[int]:
+        """The cells that have `flag`, in order."""
+        return [i for i, c in enumerate(self.cells) if c & flag]
+
+    @property
+    def player(self) -> int:
+        """Where the player starts."""
+        return next(i for i, c in enumerate(self.cells) if c & PLAYER)
 
 
 class Board:
-    """A level being played. `moved` and `pushed` tell what the last move did."""
+    """A level being played.
 
-    __slots__ = ("_offset", "boxes", "goals", "level", "moved", "player", "pushed", "walls")
+    Attributes:
+        cells: a sum of flags for each cell, as in `Level`.
+        player: the player's cell.
+        moved: whether the last move or undo changed anything.
+        pushed: cell to which the last move pushed a box, None if it pushed none.
+    """
+
+    __slots__ = ("_left", "_offset", "_past", "cells", "level", "moved", "player", "pushed")
 
     def __init__(self, level: Level) -> None:
         self.level = level
-        self.walls = level.walls
-        self.goals = level.goals
-        self.boxes = set(level.boxes)
+        self.cells = bytearray(level.cells)
         self.player = level.player
-        self.moved = self.pushed = False
+        self.moved = False
+        self.pushed: int | None = None
+        self._left = level.cells.count(BOX)  # boxes that stand on no goal
         self._offset = dict(zip(ACTIONS, offsets(level.width), strict=True))
+        self._past: list[tuple[int, bool]] = []
 
     @property
     def solved(self) -> bool:
         """Whether every box is on a goal."""
-        return self.boxes <= self.goals
+        return not self._left
 
     def move(self, action: str) -> None:
         """Moves one cell, pushing a box if one is in the way; does nothing if blocked."""
-        d = self._offset[action]
+        cells, d = self.cells, self._offset[action]
         to = self.player + d
-        self.moved = self.pushed = False
-        if to in self.walls:
+        there = cells[to]
+        self.moved, self.pushed = False, None
+        if there & WALL:
             return
-        if to in self.boxes:
+        if there & BOX:
             beyond = to + d
-            if beyond in self.walls or beyond in self.boxes:
+            if cells[beyond] & (WALL | BOX):
                 return
-            self.boxes.remove(to)
-            self.boxes.add(beyond)
-            self.pushed = True
+            self._carry(to, beyond)
+            self.pushed = beyond
+        cells[self.player] ^= PLAYER
+        cells[to] ^= PLAYER
         self.player = to
         self.moved = True
+        self._past.append((d, bool(there & BOX)))
+
+    def undo(self) -> None:
+        """Takes the last move back; does nothing at the start."""
+        self.moved, self.pushed = bool(self._past), None
+        if not self._past:
+            return
+        d, pushed = self._past.pop()
+        self.cells[self.player] ^= PLAYER
+        self.cells[self.player - d] ^= PLAYER
+        if pushed:
+            self._carry(self.player + d, self.player)
+        self.player -= d
+
+    def _carry(self, start: int, end: int) -> None:
+        cells = self.cells
+        self._left += bool(cells[start] & GOAL) - bool(cells[end] & GOAL)
+        cells[start] ^= BOX
+        cells[end] ^= BOX

@@ -1,96 +1,85 @@
-"""A move-optimal Sokoban solver: breadth-first search over (player, boxes)."""
+"""The Sokoban solver: fewest moves, fewest pushes, or any solution, fast."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
+from typing import Literal
 
-from ftw_envs.sokoban.rules import ACTIONS, LURD, Level, offsets
+import numpy as np
 
+from ftw_envs.sokoban.rules import ACTIONS, BOX, GOAL, LURD, Level
 
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """A shortest solution: its actions, in order, and how many of them push."""
-
-    actions: tuple[str, ...]
-    pushes: int
-
-    @property
-    def lurd(self) -> str:
-        """The actions as LURD letters. Pushes are not marked (all lower case is valid)."""
-        return "".join(LURD[a] for a in self.actions)
+Mode = Literal["moves", "pushes", "any"]
+MODES: tuple[Mode, ...] = ("moves", "pushes", "any")
+_WORDS = {letter: action for action, letter in LURD.items()}
+_LETTERS = "".join(LURD[a] for a in ACTIONS) + "".join(LURD[a].upper() for a in ACTIONS)
+_ANY_WEIGHT = 5  # on the estimate: finds a way soon, at the price of a longer one
 
 
 class GaveUpError(RuntimeError):
     """The search hit its limit before it knew whether the level can be solved."""
 
 
-def live_cells(level: Level) -> frozenset[int]:
-    """Cells from which a lone box can still be pushed to some goal (pulling from the goals).
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """How to solve a level.
 
-    A box anywhere else is lost for good, whatever the other boxes do.
+    Attributes:
+        lurd: its moves in the standard notation, lower case for a walk, upper case for a push.
     """
-    live = set(level.goals)
-    todo = list(level.goals)
-    while todo:
-        cell = todo.pop()
-        for d in offsets(level.width):
-            before = cell - d  # the box came from here, pushed by a player at `before - d`
-            if before in live or before in level.walls or before - d in level.walls:
-                continue
-            live.add(before)
-            todo.append(before)
-    return frozenset(live)
+
+    lurd: str
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The moves as words of `ACTIONS`."""
+        return tuple(_WORDS[letter] for letter in self.lurd.lower())
+
+    @property
+    def moves(self) -> int:
+        """How many moves it has, pushes included."""
+        return len(self.lurd)
+
+    @property
+    def pushes(self) -> int:
+        """How many of the moves push a box."""
+        return sum(letter.isupper() for letter in self.lurd)
 
 
-def solve(level: Level, max_positions: int = 2_000_000) -> Solution | None:
-    """A solution with the fewest moves, or None where there is none.
+def solve(level: Level, mode: Mode = "moves", max_positions: int = 2_000_000) -> Solution | None:
+    """A solution, or None where there is none. Which of several is found is fixed.
 
-    Among equally short ones the choice is fixed: the first in the order of `ACTIONS`.
+    Args:
+        mode: "moves" for the fewest moves, "pushes" for the fewest pushes (walks between
+            them as short as can be), "any" for one that is found soon.
+        max_positions: positions after which to give up; one takes about 100 bytes.
 
     Raises:
-        GaveUpError: more than `max_positions` positions were seen.
+        GaveUpError: `max_positions` positions were seen and the answer is not known.
+        ValueError: an unknown mode.
     """
-    walls, goals, live = level.walls, level.goals, live_cells(level)
-    steps = tuple(zip(ACTIONS, offsets(level.width), strict=True))
-    start = (level.player, level.boxes)
-    if level.boxes <= goals:
-        return Solution((), 0)
-    if not level.boxes <= live:
+    # numba only where something is solved
+    from ftw_envs.sokoban import kernels, search
+
+    if mode not in MODES:
+        raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
+    cell_of, nb, player = kernels.number_floor(np.frombuffer(level.cells, np.uint8), level.width)
+    kinds = np.frombuffer(level.cells, np.uint8)[cell_of]
+    boxes, goals = (np.flatnonzero(kinds & flag).astype(np.int16) for flag in (BOX, GOAL))
+    outside = set(level.having(BOX) + level.having(GOAL)) - set(cell_of.tolist())
+    if len(boxes) != len(goals) or any(level.cells[c] not in (BOX | GOAL,) for c in outside):
+        return None  # a box or a goal stands where the player never gets
+    status, path, seen = search.search(
+        nb,
+        goals,
+        boxes,
+        player,
+        mode == "moves",
+        _ANY_WEIGHT if mode == "any" else 1,
+        max_positions,
+    )
+    if status == search.GAVE_UP:
+        raise GaveUpError(f"gave up after {seen} positions")
+    if status == search.UNSOLVABLE:
         return None
-    came: dict[tuple[int, frozenset[int]], tuple[tuple[int, frozenset[int]], str, bool] | None]
-    came = {start: None}
-    queue = deque([start])
-    while queue:
-        position = queue.popleft()
-        player, boxes = position
-        for action, d in steps:
-            to = player + d
-            if to in walls:
-                continue
-            pushed = to in boxes
-            if pushed:
-                beyond = to + d
-                if beyond not in live or beyond in walls or beyond in boxes:
-                    continue
-                nxt = (to, (boxes - {to}) | {beyond})
-            else:
-                nxt = (to, boxes)
-            if nxt in came:
-                continue
-            came[nxt] = (position, action, pushed)
-            if pushed and nxt[1] <= goals:
-                return _trace(came, nxt)
-            if len(came) > max_positions:
-                raise GaveUpError(f"gave up after {max_positions} positions")
-            queue.append(nxt)
-    return None
-
-
-def _trace(came: dict, position: tuple[int, frozenset[int]]) -> Solution:  # type: ignore[type-arg]
-    actions, pushes = [], 0
-    while (link := came[position]) is not None:
-        position, action, pushed = link
-        actions.append(action)
-        pushes += pushed
-    return Solution(tuple(reversed(actions)), pushes)
+    return Solution("".join(_LETTERS[m] for m in kernels.spell(nb, boxes, player, path)))
