@@ -188,7 +188,7 @@ def test_names_are_no_words_of_a_text() -> None:
 
 
 GOLDEN = {
-    "SigmaTrapEnv": "1e08fc7d027745e1",
+    "SigmaTrapEnv": "cacf1336c0176512",
     "SigmaTrapChainEnv": "abf84c1921c1c60a",
     "SigmaTrapContextEnv": "a5a181b14ae8835a",
 }
@@ -204,6 +204,19 @@ def test_golden_attempts(make: type[MachinesEnv]) -> None:
             text, reward, *_ = env.step("?" if env.steps == 0 else env.names[i // 2 % 2])
             h.update(f"{text} {reward}".encode())
     assert h.hexdigest()[:16] == GOLDEN[make.__name__]
+
+
+def test_the_index_tells_nothing() -> None:
+    """Neither the parity of the index nor its neighbour's arm tells which machine is good."""
+    for make in CLASSES:
+        env = make()
+        first = []
+        for i in range(1000):
+            env.reset(seed=0, options={"split": "train", "index": i})
+            first.append(env.names.index(env.good_name()))
+        for step in (1, 2):
+            for offset in range(step):
+                assert 0.42 < sum(first[offset::step]) / len(first[offset::step]) < 0.58
 
 
 def test_context_is_not_given_away() -> None:

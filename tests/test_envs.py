@@ -57,7 +57,7 @@ GOLDEN = {
     "ftw/SokobanMini-v0 {}": "ddc61ebb425c7ed4",
     "ftw/Sokoban-v0 {}": "4276a3f11f1e18e1",
     "ftw/SokobanHard-v0 {}": "fbc158af97fc9f4a",
-    "ftw/SigmaTrap-v0 {}": "491cc8cc92bb1df8",
+    "ftw/SigmaTrap-v0 {}": "a978fd2b74d87a77",
     "ftw/SigmaTrapChain-v0 {}": "e13992f08e941364",
     "ftw/SigmaTrapContext-v0 {}": "9ca959f2a759906f",
     "ftw/SokobanMini-v0 {'obs': 'coords'}": "8e16e3bc6a5fd1cc",

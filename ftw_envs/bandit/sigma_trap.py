@@ -61,8 +61,10 @@ class SigmaTrapEnv(MachinesEnv):
         return 2 * len(name_pairs()[split])
 
     def _load(self, split: str, index: int) -> str:
-        pair, flip = divmod(index, 2)
-        self._offer(name_pairs()[split][pair], KINDS[::-1] if flip else KINDS)
+        names = name_pairs()[split][index // 2]
+        # The two instances of a pair come in either order, so that the index tells nothing.
+        order = sha256(f"flip:{names[0]}:{names[1]}".encode()).digest()[0]
+        self._offer(names, KINDS[::-1] if (index + order) % 2 else KINDS)
         content = " ".join(f"{k}:{n}" for k, n in zip(self.kinds, self.names, strict=True))
         return sha256(content.encode()).hexdigest()[:16]
 
