@@ -14,7 +14,10 @@ from tyro.extras import SubcommandApp
 
 from ftw_agents.config import TrainConfig, parse_env_args
 from ftw_agents.console import bar, console, training_note
+from ftw_agents.envs_command import envs
+from ftw_agents.gallery import gallery
 from ftw_agents.levels_command import LEVELS_COMMANDS
+from ftw_agents.play_command import play
 
 # Modules that import torch are imported by the command that needs them: `ftw --help` and
 # `ftw verify` must not wait for it.
@@ -240,6 +243,9 @@ COMMANDS: dict[str, Callable[..., None] | Commands] = {
     "evaluate": evaluate,
     "submit": submit,
     "verify": verify,
+    "envs": envs,
+    "play": play,
+    "gallery": gallery,
     "levels": LEVELS_COMMANDS,
 }
 _GROUPS = {"levels": "Lists, checks, solves and converts files of Sokoban levels."}

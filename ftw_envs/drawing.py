@@ -34,6 +34,13 @@ def stack(top: Frame, bottom: Frame) -> Frame:
     return np.concatenate([top, bottom], axis=0)
 
 
+def write_png(path: Path, frame: Frame) -> None:
+    """Writes a uint8 (height, width, 3) picture as PNG."""
+    out = io.BytesIO()
+    Image.fromarray(frame).save(out, format="PNG", optimize=True)
+    write_bytes(path, out.getvalue())
+
+
 def write_gif(path: Path, frames: Sequence[Frame], ms: int = 450, last_ms: int = 1800) -> None:
     """Writes an endless GIF of equally sized uint8 (height, width, 3) frames.
 

@@ -51,6 +51,16 @@ def load(i, slot, games, levels):  # type: ignore[no-untyped-def]
 
 
 @jit
+def load_next(games, levels):  # type: ignore[no-untyped-def]
+    """Puts the next level of the queue on every board whose game has ended."""
+    status, queue, at = games[5], games[8], games[9]
+    for i in range(status.size):
+        if status[i] != RUNNING:
+            load(i, queue[i, at[i]], games, levels)
+            at[i] += 1
+
+
+@jit
 def advance(actions, step, max_steps, next_step, games, levels):  # type: ignore[no-untyped-def]
     """One step of every game.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -26,9 +26,11 @@ class Solution:
 
     Attributes:
         lurd: its moves in the standard notation, lower case for a walk, upper case for a push.
+        positions: how many positions the search saw; says nothing of the solution.
     """
 
     lurd: str
+    positions: int = field(default=0, compare=False)
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -82,4 +84,5 @@ def solve(level: Level, mode: Mode = "moves", max_positions: int = 2_000_000) ->
         raise GaveUpError(f"gave up after {seen} positions")
     if status == search.UNSOLVABLE:
         return None
-    return Solution("".join(_LETTERS[m] for m in kernels.spell(nb, boxes, player, path)))
+    moves = kernels.spell(nb, boxes, player, path)
+    return Solution("".join(_LETTERS[m] for m in moves), seen)

@@ -13,7 +13,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from ftw_envs.sokoban.batch import RUNNING, SOLVED, TIME_LIMIT, Games, advance, load
+from ftw_envs.sokoban.batch import RUNNING, SOLVED, TIME_LIMIT, Games, advance, load, load_next
 from ftw_envs.sokoban.env import SokobanEnv
 from ftw_envs.sokoban.rules import ACTIONS, BOX, PLAYER, WALL, offsets, xsb_rows
 from ftw_envs.sokoban.sources import Levels, PackedLevel
@@ -26,6 +26,24 @@ _AHEAD = 64  # next levels drawn at a time for a game
 _PRELOAD = 100_000  # more levels than this are loaded one by one
 
 Array = npt.NDArray[Any]
+
+
+def _read_only(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
+
+
+def _replaced(array: Array, at: Array, values: Array) -> Array:
+    """A copy of `array` with `values` at the places `at`."""
+    array = array.copy()
+    array[at] = values
+    return array
+
+
+def _only(mask: npt.NDArray[np.bool_], array: Array) -> Array:
+    """The values where `mask` is true, None or 0 elsewhere."""
+    nothing = np.full(array.shape, None if array.dtype == object else 0, dtype=array.dtype)
+    return np.where(mask, array, nothing)
 
 
 class _Slots:
@@ -143,12 +161,14 @@ class SokobanVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._draws = np.zeros((num_envs, self._ahead), np.uint64)  # noise seeds to come
         self._games.queue[:] = -1
         self._games.at[:] = self._ahead
-        # What a game's info says of its level; kept, because most steps do not change it.
+        # What infos say of levels: handed out as it is until it changes, then replaced.
         self._split = np.full(num_envs, None, dtype=object)
         self._hash = np.full(num_envs, None, dtype=object)
         self._index = np.zeros(num_envs, np.int64)
+        self._version = _read_only(np.full(num_envs, env.env_version, dtype=object))
+        self._no_end = _read_only(np.full(num_envs, "", dtype=object))
+        self._all = _read_only(np.ones(num_envs, np.bool_))
         self._shape = np.zeros((num_envs, 2), np.int64)
-        self._version = np.full(num_envs, env.env_version, dtype=object)
         self._errors = [""] * num_envs  # what was wrong with the last replies
         self._started = False
 
@@ -235,12 +255,14 @@ class SokobanVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         ended = games.status != RUNNING
         ids = np.flatnonzero(ended).tolist()
         last = np.full(self.num_envs, None, dtype=object)
-        for i in ids:
-            last[i] = self._one(i)
+        if self._view.is_text or self._view.words:
+            for i in ids:
+                last[i] = self._one(i)
+        else:
+            for i, array in zip(ids, self._arrays(ended), strict=True):
+                last[i] = array
         info = self._infos(ended)
-        for i in ids:
-            load(i, games.queue[i, games.at[i]], games.arrays, self._slots.arrays)
-            games.at[i] += 1
+        load_next(games.arrays, self._slots.arrays)
         return {"final_obs": last, "_final_obs": ended, "final_info": info, "_final_info": ended}
 
     def _start(self, i: int, noise: int | None, options: dict[str, Any]) -> None:
@@ -270,9 +292,14 @@ class SokobanVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             self._refill(empty)
 
     def _tell(self, games: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]) -> None:
-        self._split[games] = self._slots.split[slots]
-        self._index[games] = self._slots.index[slots]
-        self._hash[games] = self._slots.hash[slots]
+        self._split, self._index, self._hash = (
+            _read_only(_replaced(old, games, new[slots]))
+            for old, new in (
+                (self._split, self._slots.split),
+                (self._index, self._slots.index),
+                (self._hash, self._slots.hash),
+            )
+        )
         self._shape[games] = self._slots.shape[slots]
 
     def _refill(self, ids: npt.NDArray[np.int64]) -> None:
@@ -310,17 +337,21 @@ class SokobanVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         games, view, n = self._games, self._view, self.num_envs
         if view.is_text:
             return tuple(self._one(i) for i in range(n))
-        grid = games.grid.reshape(n, view.height, view.width)
-        if view.obs == "grid":
-            array = grid.copy()
-        else:
-            from ftw_envs.sokoban.draw import draw_grid
-
-            array = draw_grid(grid, view.tile_size)
+        array = self._arrays(slice(None))
         if not view.words:
             return array
         words = [view.task if games.loaded[i] else self._note(i) for i in range(n)]
         return {view.obs: array, "text": tuple(words)}
+
+    def _arrays(self, which: Any) -> npt.NDArray[np.uint8]:
+        """Grids or pictures of some games."""
+        grid: npt.NDArray[np.uint8] = self._games.grid[which]
+        grid = grid.reshape(-1, self._view.height, self._view.width)
+        if self._view.obs == "grid":
+            return grid.copy()
+        from ftw_envs.sokoban.draw import draw_grid  # Pillow only where a picture is wanted
+
+        return draw_grid(grid, self._view.tile_size)
 
     def _one(self, i: int) -> Any:
         """The observation of one game."""
@@ -344,23 +375,20 @@ class SokobanVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     def _infos(self, mask: npt.NDArray[np.bool_] | None) -> dict[str, Any]:
         """Infos in Gymnasium's batched form; only games of `mask` are told of."""
         games = self._games
-        told = np.ones(self.num_envs, np.bool_) if mask is None else mask.copy()
+        told = self._all if mask is None else mask.copy()
+        solved = games.status == SOLVED
         arrays = {
-            "env_version": self._version.copy(),
+            "env_version": self._version,
             "steps": games.steps.copy(),
             "invalid_actions": games.invalid.copy(),
-            "score": (games.status == SOLVED).astype(np.float64),
-            "solved": games.status == SOLVED,
-            "end": _ENDS[games.status],
+            "score": solved.astype(np.float64),
+            "solved": solved,
+            "end": _ENDS[games.status] if games.status.any() else self._no_end,
         }
-        instance = {
-            "split": self._split.copy(),
-            "index": self._index.copy(),
-            "hash": self._hash.copy(),
-        }
+        instance = {"split": self._split, "index": self._index, "hash": self._hash}
         if mask is not None and not mask.all():
-            for values in (*arrays.values(), *instance.values()):
-                values[~mask] = None if values.dtype == object else 0
+            arrays = {key: _only(mask, values) for key, values in arrays.items()}
+            instance = {key: _only(mask, values) for key, values in instance.items()}
         masks = {f"_{key}": told for key in ("instance", *arrays)}
         inner = instance | {f"_{key}": told for key in instance}
         return {"instance": inner, **arrays, **masks}
