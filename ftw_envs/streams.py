@@ -10,7 +10,7 @@ the raw bits is done here, so that it is stable too.
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from hashlib import blake2b
 from statistics import NormalDist
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 _BLOCK = 16  # raw 64-bit words fetched at a time by the scalar draws
 _STANDARD_NORMAL = NormalDist()
+_MASK = (1 << 64) - 1
 
 
 def stream_key(*name: Name) -> int:
@@ -43,7 +44,7 @@ def stream_key(*name: Name) -> int:
     return int.from_bytes(h.digest(), "little")
 
 
-def _mul(a: npt.NDArray[np.uint64], b: int) -> tuple[Any, Any]:
+def _mul_array(a: npt.NDArray[np.uint64], b: int) -> tuple[Any, Any]:
     """High and low 64 bits of each product, by halves of 32 bits."""
     low = np.uint64(0xFFFFFFFF)
     half = np.uint64(32)
@@ -54,32 +55,47 @@ def _mul(a: npt.NDArray[np.uint64], b: int) -> tuple[Any, Any]:
     return high, a * np.uint64(b)
 
 
-def words_at(counters: npt.NDArray[np.uint64], *name: Name) -> npt.NDArray[np.uint64]:
-    """First raw word of `Stream(*name, counter=c)` for each c, shape of `counters`.
+def _mul(a: int, b: int) -> tuple[int, int]:
+    product = a * b
+    return product >> 64, product & _MASK
 
-    Philox-4x64-10, vectorised: for many short streams that differ in their counter only.
-    """
-    mask = (1 << 64) - 1
-    key = stream_key(*name)
-    k0, k1 = key & mask, key >> 64
-    c0 = counters + np.uint64(1)  # NumPy counts up before it draws
-    c1 = (c0 == 0).astype(np.uint64)
-    c2 = c3 = np.zeros_like(c0)
+
+def _philox(c0: Any, c1: Any, key: int, mul: Callable[[Any, int], Any], word: type) -> Any:
+    """First word of Philox-4x64-10 at the counter c0 + c1 * 2**64; numbers or arrays of them."""
+    k0, k1 = key & _MASK, key >> 64
+    c2 = c3 = c1 & word(0)
     for _ in range(10):
-        high0, low0 = _mul(c0, 0xD2E7470EE14C6C93)
-        high1, low1 = _mul(c2, 0xCA5A826395121157)
-        c0, c1, c2, c3 = high1 ^ c1 ^ np.uint64(k0), low1, high0 ^ c3 ^ np.uint64(k1), low0
-        k0, k1 = k0 + 0x9E3779B97F4A7C15 & mask, k1 + 0xBB67AE8584CAA73B & mask
-    return np.asarray(c0, dtype=np.uint64)
+        high0, low0 = mul(c0, 0xD2E7470EE14C6C93)
+        high1, low1 = mul(c2, 0xCA5A826395121157)
+        c0, c1, c2, c3 = high1 ^ c1 ^ word(k0), low1, high0 ^ c3 ^ word(k1), low0
+        k0, k1 = k0 + 0x9E3779B97F4A7C15 & _MASK, k1 + 0xBB67AE8584CAA73B & _MASK
+    return c0
+
+
+# The first draw of many short streams that differ in their counter only: making a generator
+# for each would cost more than all the rest of a reset. NumPy counts up before it draws.
+
+
+def integer_at(n: int, counter: int, *name: Name) -> int:
+    """`Stream(*name, counter=counter).integer(n)`, without making a generator.
+
+    Args:
+        counter: from 0 to 2**64 - 2.
+    """
+    w = int(_philox(counter + 1, 0, stream_key(*name), _mul, int))
+    if w < (1 << 64) - (1 << 64) % n:
+        return w % n
+    return Stream(*name, counter=counter).integer(n)
 
 
 def integers_at(n: int, counters: npt.NDArray[np.uint64], *name: Name) -> npt.NDArray[np.int64]:
-    """`Stream(*name, counter=c).integer(n)` for each c, shape of `counters`, int64."""
-    words = words_at(counters, *name)
+    """`integer_at` for each of `counters`, shape of `counters`, int64."""
+    zero = np.zeros_like(counters)
+    words = _philox(counters + np.uint64(1), zero, stream_key(*name), _mul_array, np.uint64)
     out = (words % np.uint64(n)).astype(np.int64)
-    for i in np.flatnonzero(words > np.uint64((1 << 64) - 1 - (1 << 64) % n)):
+    for i in np.flatnonzero(words > np.uint64(_MASK - (1 << 64) % n)):
         out[i] = Stream(*name, counter=int(counters[i])).integer(n)
-    return out
+    return np.asarray(out)
 
 
 class Stream:

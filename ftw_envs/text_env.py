@@ -20,7 +20,7 @@ from gymnasium.error import ResetNeeded
 
 from ftw_envs.actions import MAX_REPLY_CHARS, ActionGrammar, Parsed
 from ftw_envs.episode import SPLITS, Instance
-from ftw_envs.streams import Stream
+from ftw_envs.streams import integer_at
 
 CHARSET = string.ascii_letters + string.digits + string.punctuation + " \n"
 """Every character an observation may hold."""
@@ -185,7 +185,7 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
         if index is None:
             if count == 0:
                 raise ValueError(f"there are no instances in split {split!r}")
-            index = Stream(*draw_name(split), counter=seed).integer(count)
+            index = integer_at(count, seed, *draw_name(split))
         if isinstance(index, bool) or not hasattr(index, "__index__"):
             raise ValueError(f"index must be an integer, got {index!r}")
         index = int(index)

@@ -54,19 +54,19 @@ HEADINGS = (
     "Arguments", "Versions",
 )  # fmt: skip
 GOLDEN = {
-    "ftw/SokobanMini-v0 {}": "ddc61ebb425c7ed4",
-    "ftw/Sokoban-v0 {}": "4276a3f11f1e18e1",
-    "ftw/SokobanHard-v0 {}": "fbc158af97fc9f4a",
+    "ftw/SokobanMini-v0 {}": "8568862ac5052708",
+    "ftw/Sokoban-v0 {}": "cebeed106bfe16b1",
+    "ftw/SokobanHard-v0 {}": "e0f49c13a345e494",
     "ftw/SigmaTrap-v0 {}": "a978fd2b74d87a77",
     "ftw/SigmaTrapChain-v0 {}": "e13992f08e941364",
     "ftw/SigmaTrapContext-v0 {}": "9ca959f2a759906f",
-    "ftw/SokobanMini-v0 {'obs': 'coords'}": "8e16e3bc6a5fd1cc",
-    "ftw/Sokoban-v0 {'obs': 'text', 'actions': 'text'}": "4276a3f11f1e18e1",
-    "ftw/Sokoban-v0 {'obs': 'text', 'actions': 'discrete'}": "147e6c2f6ffabcfa",
-    "ftw/Sokoban-v0 {'obs': 'coords', 'actions': 'text'}": "e447cc3b31d2ccca",
-    "ftw/Sokoban-v0 {'obs': 'coords', 'actions': 'discrete'}": "5811620ea2dd3f27",
-    "ftw/Sokoban-v0 {'obs': 'grid', 'actions': 'text'}": "f6b17d4ec9514f50",
-    "ftw/Sokoban-v0 {'obs': 'grid', 'actions': 'discrete'}": "f3b7f14e8db4fb08",
+    "ftw/SokobanMini-v0 {'obs': 'coords'}": "a00ffd7bb5b7694e",
+    "ftw/Sokoban-v0 {'obs': 'text', 'actions': 'text'}": "cebeed106bfe16b1",
+    "ftw/Sokoban-v0 {'obs': 'text', 'actions': 'discrete'}": "f016ebd24452cbdd",
+    "ftw/Sokoban-v0 {'obs': 'coords', 'actions': 'text'}": "5d70b0005cf0670e",
+    "ftw/Sokoban-v0 {'obs': 'coords', 'actions': 'discrete'}": "23f361bf52b05a30",
+    "ftw/Sokoban-v0 {'obs': 'grid', 'actions': 'text'}": "e0a571e79a0d300e",
+    "ftw/Sokoban-v0 {'obs': 'grid', 'actions': 'discrete'}": "21d5ddb44a8926ad",
 }
 views = pytest.mark.parametrize(("env_id", "kwargs"), VIEWS)
 text_views = pytest.mark.parametrize(("env_id", "kwargs"), TEXT_VIEWS)

@@ -472,4 +472,4 @@ def test_first_frame_obeys_the_tile_size() -> None:
 
 
 def test_hash_is_stable() -> None:
-    assert content_hash("|".join(SIMPLE.split("\n"))) == "136e761c7789ba35"
+    assert content_hash(parse_level(SIMPLE)) == "20ffe6de80caa7b2"

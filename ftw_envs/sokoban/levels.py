@@ -97,9 +97,9 @@ def canonical(level: Level, *, player: bool = True) -> bytes:
     )
 
 
-def content_hash(rows: str) -> str:
-    """First 16 hex digits of the SHA-256 of a level's rows in XSB, joined by `|`."""
-    return sha256(rows.encode()).hexdigest()[:16]
+def content_hash(level: Level) -> str:
+    """First 16 hex digits of the SHA-256 of a level: its width and its flags."""
+    return sha256(b"%d:" % level.width + level.cells).hexdigest()[:16]
 
 
 def split_of(level: Level) -> str:

@@ -9,6 +9,7 @@ can reach (`levels.py` checks it), so no move can leave the board.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 ACTIONS = ("up", "down", "left", "right")
 LURD = dict(zip(ACTIONS, "udlr", strict=True))
@@ -19,6 +20,11 @@ XSB = {0: "-", WALL: "#", GOAL: ".", BOX: "$", BOX | GOAL: "*", PLAYER: "@", PLA
 """What is written for each sum of flags. We write `-` for floor, which no tokenizer swallows."""
 
 _TO_XSB = bytes(ord(XSB.get(i, "?")) for i in range(256))
+
+
+@lru_cache(maxsize=64)
+def _offset_of(width: int) -> dict[str, int]:
+    return dict(zip(ACTIONS, offsets(width), strict=True))
 
 
 def offsets(width: int) -> tuple[int, int, int, int]:
@@ -61,7 +67,8 @@ class Level:
     @property
     def player(self) -> int:
         """Where the player starts."""
-        return next(i for i, c in enumerate(self.cells) if c & PLAYER)
+        cell = self.cells.find(PLAYER)
+        return cell if cell >= 0 else self.cells.find(PLAYER | GOAL)
 
 
 class Board:
@@ -83,7 +90,7 @@ class Board:
         self.moved = False
         self.pushed: int | None = None
         self._left = level.cells.count(BOX)  # boxes that stand on no goal
-        self._offset = dict(zip(ACTIONS, offsets(level.width), strict=True))
+        self._offset = _offset_of(level.width)
         self._past: list[tuple[int, bool]] = []
 
     @property

@@ -41,7 +41,7 @@ class PackedLevel:
     @property
     def hash(self) -> str:
         """Content hash of the level, 16 hex digits."""
-        return content_hash("|".join(self.level.rows))
+        return content_hash(self.level)
 
     @classmethod
     def read(cls, line: str) -> PackedLevel:
