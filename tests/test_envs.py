@@ -240,6 +240,18 @@ def test_order_is_enforced(env_id: str, kwargs: dict) -> None:
         env.step(0 if discrete else "")
 
 
+@views
+def test_what_was_returned_stays_as_it_was(env_id: str, kwargs: dict) -> None:
+    """A buffer that is used again would make later steps change earlier observations."""
+    env = make(env_id, **kwargs)
+    returned = [env.reset(seed=2)]
+    kept = copy.deepcopy(returned)
+    while not env._end:
+        returned.append(env.step(reply_to(env, len(returned))))
+        kept.append(copy.deepcopy(returned[-1]))
+    assert same(tuple(returned), tuple(kept))
+
+
 def test_step_never_resets() -> None:
     """An environment that starts anew in step() would skip every second start state."""
     env = make(MINI)

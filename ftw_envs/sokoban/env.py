@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from ftw_envs.actions import ActionGrammar, Parsed
 from ftw_envs.sokoban.deadlock import is_lost, push_distances
-from ftw_envs.sokoban.rules import ACTIONS, BOX, Board, xsb_rows
+from ftw_envs.sokoban.rules import ACTIONS, BOX, Board, xsb
 from ftw_envs.sokoban.sources import PackedLevel, open_levels
 from ftw_envs.sokoban.views import OBSERVATIONS, View
 from ftw_envs.text_env import EpisodeEnv
@@ -202,7 +202,7 @@ class SokobanEnv(EpisodeEnv):
 
     def _text(self) -> str:
         """The board as plain text, whatever the view (render_mode "ansi")."""
-        return "\n".join(xsb_rows(self.board.cells, self.board.level.width))
+        return xsb(self.board.cells, self.board.level.width)
 
     def _read(self, action: Any) -> Parsed:
         if not self._discrete:
@@ -244,7 +244,7 @@ class SokobanEnv(EpisodeEnv):
         return 0.0, ""
 
     def _reward(self) -> float:
-        score = super()._reward()
+        score = self._score if self._end else 0.0
         if not self._shaped:
             return score
         before, self._near = self._near, self._nearness()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from struct import Struct
 
 ACTIONS = ("up", "down", "left", "right")
 LURD = dict(zip(ACTIONS, "udlr", strict=True))
@@ -32,10 +33,15 @@ def offsets(width: int) -> tuple[int, int, int, int]:
     return (-width, width, -1, 1)
 
 
-def xsb_rows(cells: bytes | bytearray, width: int) -> list[str]:
-    """The rows of a position in XSB, each `width` characters."""
-    text = cells.translate(_TO_XSB).decode("ascii")
-    return [text[i : i + width] for i in range(0, len(text), width)]
+@lru_cache(maxsize=64)
+def _rows_of(width: int, height: int) -> Struct:
+    return Struct(f"{width}s" * height)
+
+
+def xsb(cells: bytes | bytearray, width: int) -> str:
+    """A position in XSB: rows of `width` characters, parted by line ends."""
+    rows = _rows_of(width, len(cells) // width).unpack(cells.translate(_TO_XSB))
+    return b"\n".join(rows).decode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class Level:
     @property
     def rows(self) -> list[str]:
         """The rows in XSB."""
-        return xsb_rows(self.cells, self.width)
+        return xsb(self.cells, self.width).split("\n")
 
     def having(self, flag: int) -> list[int]:
         """The cells that have `flag`, in order."""

@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 
 from ftw_envs.sokoban.batch import RUNNING, SOLVED, TIME_LIMIT, Games, advance, load, load_next
 from ftw_envs.sokoban.env import SokobanEnv
-from ftw_envs.sokoban.rules import ACTIONS, BOX, PLAYER, WALL, offsets, xsb_rows
+from ftw_envs.sokoban.rules import ACTIONS, BOX, PLAYER, WALL, offsets, xsb
 from ftw_envs.sokoban.sources import Levels, PackedLevel
 from ftw_envs.streams import integers_at
 from ftw_envs.text_env import draw_name
@@ -399,7 +399,7 @@ class SokobanVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             return None
         boards = [self._cells(i) for i in range(self.num_envs)]
         if self.render_mode == "ansi":
-            return tuple("\n".join(xsb_rows(*board)) for board in boards)
+            return tuple(xsb(*board) for board in boards)
         from ftw_envs.sokoban.draw import draw_cells  # Pillow only where a picture is wanted
 
         return tuple(draw_cells(*board, self._view.tile_size) for board in boards)

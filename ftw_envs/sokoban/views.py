@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from ftw_envs.sokoban.rules import BOX, GOAL, PLAYER, WALL, xsb_rows
+from ftw_envs.sokoban.rules import BOX, GOAL, PLAYER, WALL, xsb
 from ftw_envs.text_env import CHARSET
 
 OBSERVATIONS = ("text", "coords", "image", "grid")
@@ -74,7 +74,7 @@ class View:
         if not self.is_text:
             return self._with(cells, width, task)
         if self.obs == "text":
-            return f"{task}\n{_LEGEND}\n" + "\n".join(xsb_rows(cells, width))
+            return f"{task}\n{_LEGEND}\n{xsb(cells, width)}"
         h = len(cells) // width
         walls = [
             i
@@ -100,7 +100,7 @@ class View:
         if self.changes_only:
             state = changes(before, cells, width, self.obs)
         elif self.obs == "text":
-            state = "\n".join(xsb_rows(cells, width))
+            state = xsb(cells, width)
         else:
             state = coords(cells, width)
         if not note or not state:
@@ -153,7 +153,8 @@ def changes(before: bytes | bytearray, after: bytes | bytearray, width: int, obs
     Empty if nothing did.
     """
     if obs == "text":
-        rows = enumerate(zip(xsb_rows(before, width), xsb_rows(after, width), strict=True), 1)
+        lines = (xsb(cells, width).split("\n") for cells in (before, after))
+        rows = enumerate(zip(*lines, strict=True), 1)
         return "\n".join(f"row {y} {new}" for y, (old, new) in rows if old != new)
     parts = []
     pairs = list(enumerate(zip(before, after, strict=True)))
