@@ -273,7 +273,7 @@ def test_the_constructor_draws_nothing() -> None:
 def test_close_can_be_called_twice() -> None:
     env = gym.make(MINI)
     env.close()
-    env.close()
+    assert env.close() is None
 
 
 @pytest.mark.parametrize(
