@@ -23,7 +23,8 @@ class _Attempt:
         observation, _ = env.reset(
             seed=start.seed, options={"split": start.split, "index": start.index}
         )
-        stream = Stream("player", player_seed, start.split, start.index, start.seed)
+        name = ("player", player_seed, start.split, start.index, start.seed)
+        stream = Stream(*name, start.attempt) if start.attempt else Stream(*name)
         self.env = env
         self.start = start
         self.history = History([observation], stream, env)

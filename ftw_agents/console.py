@@ -37,11 +37,14 @@ def training_note(metrics: dict[str, Any], valid: float) -> str:
     """The figures beside the bar of a training run, short enough for 80 columns.
 
     Solve rate of the episodes just played and of valid, share of real successes among
-    the winners, effective sample size of the choice, tokens per second.
+    the winners, effective sample size of the choice, tokens per second; what an algorithm
+    does not have is left out.
     """
-    return (
-        f"solved {metrics['solve_rate']:.0%} valid {valid:.0%} "
-        f"winners {metrics['winners_solved']:.0%} "
-        f"ESS {metrics['effective_sample_size']:.0f} "
-        f"{metrics['tokens_per_second'] / 1000:.0f}k tok/s"
-    )
+    parts = [
+        ("solved {:.0%}", metrics.get("solve_rate")),
+        ("valid {:.0%}", valid),
+        ("winners {:.0%}", metrics.get("winners_solved")),
+        ("ESS {:.0f}", metrics.get("effective_sample_size")),
+        ("{:.0f}k tok/s", metrics["tokens_per_second"] / 1000),
+    ]
+    return " ".join(form.format(value) for form, value in parts if value is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +34,21 @@ def _save(figure: Figure, path: Path) -> None:
 
 
 def plot_run(metrics: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Solve rates against episodes, and what the filter chose, as a PNG."""
+    """Solve rates against episodes, and what was learned from, as a PNG."""
+    # Where nothing is played (bc) the iterations are all there is to count.
+    count = "episodes" if metrics[-1]["episodes"] else "iteration"
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(9, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2)
         exams = [m for m in metrics if "valid_solve_rate" in m]
         played = [m for m in metrics if "solve_rate" in m]
-        x = [m["episodes"] for m in played]
+        x = [m[count] for m in played]
         left.plot(x, [m["solve_rate"] for m in played], color=BLUE, alpha=0.35, label="training")
         rate = np.array([m["valid_solve_rate"] for m in exams])
         low = rate - [m["valid_low"] for m in exams]
         high = [m["valid_high"] for m in exams] - rate
         left.errorbar(
-            [m["episodes"] for m in exams],
+            [m[count] for m in exams],
             rate,
             yerr=[low, high],
             color=BLUE,
@@ -54,17 +56,38 @@ def plot_run(metrics: Sequence[Mapping[str, Any]], path: Path) -> None:
             capsize=3,
             label="valid, unseen (95 %)",
         )
-        left.set(xlabel="episodes played", ylabel="solve rate", ylim=(0, 1))
+        xlabel = "episodes played" if count == "episodes" else "iterations"
+        left.set(xlabel=xlabel, ylabel="solve rate", ylim=(0, 1))
         for axes in (left, right):
             axes.xaxis.set_major_locator(MaxNLocator(5))
         left.legend(loc="upper left")
-        right.plot(x, [m["winners_solved"] for m in played], color=GREEN, label="winners solved")
-        right.plot(x, [m["buffer_solved"] for m in played], color=ORANGE, label="buffer solved")
-        share = [m["effective_sample_size"] / max(1.0, m["batch_episodes"]) for m in played]
-        right.plot(x, share, color=RED, label="effective sample size / batch")
-        right.set(xlabel="episodes played", ylabel="share", ylim=(0, 1.05))
-        right.legend(loc="lower right")
+        shares = {
+            "winners solved": (GREEN, lambda m: m["winners_solved"]),
+            "buffer solved": (ORANGE, lambda m: m["buffer_solved"]),
+            "effective sample size / batch": (
+                RED,
+                lambda m: m["effective_sample_size"] / max(1.0, m["batch_episodes"]),
+            ),
+            "groups without a difference": (ORANGE, lambda m: m["flat_groups"]),
+            "tokens where the clip binds": (RED, lambda m: m["clip_share"]),
+        }
+        for label, (color, share) in shares.items():
+            points = [(m[count], share(m)) for m in metrics if _has(m, share)]
+            if points:
+                right.plot(*zip(*points, strict=True), color=color, label=label)
+        right.set(xlabel=xlabel, ylabel="share", ylim=(0, 1.05))
+        if right.lines:
+            right.legend(loc="lower right")
         _save(figure, path)
+
+
+def _has(metrics: Mapping[str, Any], share: Callable[[Mapping[str, Any]], float]) -> bool:
+    """Whether an algorithm writes the metrics that `share` takes."""
+    try:
+        share(metrics)
+    except KeyError:
+        return False
+    return True
 
 
 def plot_sigma_trap(

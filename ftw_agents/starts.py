@@ -10,11 +10,18 @@ from ftw_envs.text_env import EpisodeEnv
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One attempt to be played: which instance, and the noise seed of the attempt."""
+    """One attempt to be played.
+
+    Attributes:
+        split, index: the instance.
+        seed: noise of the environment.
+        attempt: which attempt at this very start; the player throws other dice in each.
+    """
 
     split: str
     index: int
     seed: int
+    attempt: int = 0
 
 
 def training_starts(env: EpisodeEnv, seed: int, version: int, n: int) -> list[Start]:

@@ -16,17 +16,18 @@ from typing import Any, Protocol
 
 import torch
 
-from ftw_agents.algorithms import ftw
-from ftw_agents.buffer import Buffer
+from ftw_agents.algorithms import KINDS
+from ftw_agents.algorithms.base import LearningBatch
 from ftw_agents.collect import Collector
 from ftw_agents.config import TrainConfig, parse_env_args
-from ftw_agents.lm.learner import Learner, StepStats, Weighted
+from ftw_agents.lm.learner import Learner, StepStats
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
 from ftw_agents.plots import plot_run
 from ftw_agents.results import Summary, summarise
-from ftw_agents.starts import evaluation_starts, training_starts
+from ftw_agents.starts import evaluation_starts
 from ftw_envs.files import write_bytes, write_json
+from ftw_envs.registry import make
 from ftw_envs.streams import Stream
 
 TIMES = ("seconds", "tokens_per_second")
@@ -56,7 +57,7 @@ def newest_checkpoint(run: Path) -> Path:
 def check_settings(config: TrainConfig) -> None:
     """Refuses settings that cannot work. Raises ValueError with what would be right."""
     config.check()
-    ftw.check_config(config.ftw, config.episodes)
+    KINDS[config.algo].check(config, make(config.env, **parse_env_args(config.env_args)))
 
 
 def check_start(config: TrainConfig) -> None:
@@ -87,8 +88,9 @@ class Trainer:
         self.collector = Collector(config.env, parse_env_args(config.env_args), config.episodes)
         self.exam = evaluation_starts(self.collector.env, "valid", config.eval_episodes, seed=0)
         self.agent = LMAgent(lm, max_reply_tokens=config.max_reply_tokens)
-        self.learner = Learner(lm, lr=config.lr, kl=config.ftw.kl)
-        self.buffer = Buffer(config.ftw.versions)
+        self.kind = KINDS[config.algo]
+        self.algorithm = self.kind.make(config, self.collector.env)
+        self.learner = Learner(lm, lr=config.lr, loss=self.kind.loss(config))
         self.iteration = 0
         self.metrics: list[Metrics] = []
 
@@ -102,6 +104,9 @@ class Trainer:
         check_start(config)
         trainer = cls(config, lm)
         write_json(config.out / "config.json", config.to_json())
+        if trainer.kind.policy_gradient and config.clip.kl:
+            lm.save(config.out / "reference")
+            trainer.learner.anchor()
         trainer._evaluate_start()
         trainer.save()
         return trainer
@@ -123,7 +128,9 @@ class Trainer:
         trainer = cls(config, LanguageModel.load(checkpoint))
         state = torch.load(checkpoint / "optimizer.pt", weights_only=True)
         trainer.learner.load_state(state)
-        trainer.buffer.load(checkpoint / "buffer.jsonl")
+        trainer.algorithm.load(checkpoint)
+        if trainer.kind.policy_gradient and config.clip.kl:
+            trainer.learner.anchor(LanguageModel.load(run / "reference"))
         saved = json.loads((checkpoint / "state.json").read_text("utf-8"))
         trainer.iteration = saved["iteration"]
         # Lines written after the checkpoint belong to iterations that will be done again.
@@ -164,27 +171,26 @@ class Trainer:
     def _iterate(self) -> None:
         config, begin = self.config, time.perf_counter()
         version = self.iteration + 1
-        starts = training_starts(self.collector.env, config.seed, version, config.episodes)
         played = list(
-            self.collector.play(self.agent, starts, player_seed=config.seed, version=version)
+            self.collector.play(
+                self.agent,
+                self.algorithm.starts(version),
+                player_seed=config.seed,
+                version=version,
+            )
         )
-        self.buffer.add(version, played)
-        batch = ftw.choose(self.buffer, config.ftw, Stream("filter", config.seed, version))
+        batch = self.algorithm.batch(played, version, self.learner)
         update = self._update(batch, version)
-        seen = summarise(played)
+        tokens = sum(e.tokens_in + e.tokens_out for e in played)
         seconds = time.perf_counter() - begin
-        read = seen.tokens_in + seen.tokens_out + update.tokens
         metrics: Metrics = {
             "iteration": version,
-            "episodes": version * config.episodes,
-            "tokens": self.metrics[-1]["tokens"] + seen.tokens_in + seen.tokens_out,
-            "solve_rate": seen.solve_rate,
-            "mean_score": seen.mean_score,
-            "invalid_rate": seen.invalid_rate,
-            "mean_turns": seen.mean_turns,
+            "episodes": self.metrics[-1]["episodes"] + len(played),
+            "tokens": self.metrics[-1]["tokens"] + tokens,
+            **(_seen(summarise(played)) if played else {}),
             **batch.stats,
             **(update.means() if update.steps else {"skipped_steps": update.skipped}),
-            "tokens_per_second": read / seconds,
+            "tokens_per_second": (tokens + update.tokens) / seconds,
             "seconds": seconds,
         }
         self.iteration = version
@@ -192,23 +198,22 @@ class Trainer:
             metrics |= _exam(self.evaluate())
         self._log(metrics)
 
-    def _update(self, batch: ftw.LearningBatch, version: int) -> StepStats:
+    def _update(self, batch: LearningBatch, version: int) -> StepStats:
         stats = StepStats()
-        items = [
-            Weighted(e.tokens or self.lm.tokenize(e), w)
-            for e, w in zip(batch.episodes, batch.weights, strict=True)
-        ]
-        if not items:  # no draw told anything: better no step than one on noise
+        samples = list(batch.samples)
+        if not samples:  # nothing told anything: better no step than one on noise
             return stats
-        Stream("minibatches", self.config.seed, version).shuffle(items)
-        size = self.config.minibatch
-        steps = max(1, round(len(items) / size))
-        cuts = [round(i * len(items) / steps) for i in range(steps + 1)]
+        steps = max(1, round(len(samples) / self.config.minibatch))
+        cuts = [round(i * len(samples) / steps) for i in range(steps + 1)]
         # Dividing by the mean weight of a step, not by its own, keeps rare episodes rare.
-        norm = sum(x.weight * sum(x.tokens.action) for x in items) / steps
-        self.learner.anchor()
-        for begin, end in pairwise(cuts):
-            self.learner.step(items[begin:end], norm, stats)
+        norm = batch.norm / steps
+        stream = Stream("minibatches", self.config.seed, version)
+        if not self.kind.policy_gradient:
+            self.learner.anchor()
+        for _ in range(self.config.clip.epochs if self.kind.policy_gradient else 1):
+            stream.shuffle(samples)
+            for begin, end in pairwise(cuts):
+                self.learner.step(samples[begin:end], norm, stats)
         return stats
 
     def save(self) -> None:
@@ -218,7 +223,7 @@ class Trainer:
         shutil.rmtree(partial, ignore_errors=True)
         self.lm.save(partial)
         torch.save(self.learner.state(), partial / "optimizer.pt")
-        self.buffer.save(partial / "buffer.jsonl")
+        self.algorithm.save(partial)
         write_json(partial / "state.json", {"iteration": self.iteration})
         target = folder / f"{self.iteration:06d}"
         shutil.rmtree(target, ignore_errors=True)
@@ -226,6 +231,15 @@ class Trainer:
         for old in folder.glob("[0-9]*"):
             if old != target:
                 shutil.rmtree(old)
+
+
+def _seen(summary: Summary) -> Metrics:
+    return {
+        "solve_rate": summary.solve_rate,
+        "mean_score": summary.mean_score,
+        "invalid_rate": summary.invalid_rate,
+        "mean_turns": summary.mean_turns,
+    }
 
 
 def _exam(summary: Summary) -> Metrics:

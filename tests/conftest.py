@@ -15,7 +15,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from ftw_agents.collect import Collector
 from ftw_agents.lm.base import BaseConfig, new_model, vocabulary_texts
-from ftw_agents.lm.learner import Learner, StepStats, Weighted
+from ftw_agents.lm.learner import Learner, Sample, StepStats
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.words import build_tokenizer
 from ftw_agents.scripted.solver import SolverAgent
@@ -34,7 +34,7 @@ def tokenizer():
 
 def imitate(lm: LanguageModel, episodes: Iterable[Episode], size: int, lr: float) -> None:
     """Imitates all `episodes` once, `size` of them in a step."""
-    games = [Weighted(lm.tokenize(e), 1.0) for e in episodes]
+    games = [Sample(lm.tokenize(e)) for e in episodes]
     learner = Learner(lm, lr=lr)
     for i in range(0, len(games), size):
         batch = games[i : i + size]

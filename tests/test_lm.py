@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ftw_agents.agent import History, Reply
 from ftw_agents.collect import Collector
-from ftw_agents.lm.learner import Learner, StepStats, Weighted, micro_batches
+from ftw_agents.lm.learner import Learner, LossConfig, Sample, StepStats, micro_batches
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
 from ftw_agents.lm.words import build_tokenizer, split_words
@@ -174,7 +174,7 @@ def _grads(lm: LanguageModel) -> torch.Tensor:
     return torch.cat([p.grad.flatten() for p in lm.model.parameters() if p.grad is not None])
 
 
-def _loss_gradient(lm: LanguageModel, items: list[Weighted], **kw) -> tuple[float, torch.Tensor]:
+def _loss_gradient(lm: LanguageModel, items: list[Sample], **kw) -> tuple[float, torch.Tensor]:
     learner = Learner(lm, lr=1e-30, max_grad_norm=1e9, **kw)  # the step moves nothing
     stats = StepStats()
     learner.step(items, 100.0, stats)
@@ -187,7 +187,7 @@ def test_masked_tokens_change_neither_loss_nor_gradient(lm: LanguageModel) -> No
     So the last tokens of an episode, which nothing sampled comes after, may be anything.
     """
     episode = play(lm, 1)[0]
-    item = Weighted(episode.tokens, 1.0)
+    item = Sample(episode.tokens, 1.0)
     junk = replace(
         episode.tokens,
         ids=(*episode.tokens.ids, *range(10, 40)),
@@ -196,7 +196,7 @@ def test_masked_tokens_change_neither_loss_nor_gradient(lm: LanguageModel) -> No
     other = replace(junk, ids=(*episode.tokens.ids, *range(60, 90)))
     want = _loss_gradient(lm, [item])
     for changed in (junk, other):
-        nll, grad = _loss_gradient(lm, [Weighted(changed, 1.0)])
+        nll, grad = _loss_gradient(lm, [Sample(changed, 1.0)])
         assert nll == pytest.approx(want[0], rel=1e-5)
         assert torch.allclose(grad, want[1], atol=1e-6)
 
@@ -204,7 +204,7 @@ def test_masked_tokens_change_neither_loss_nor_gradient(lm: LanguageModel) -> No
 def test_the_loss_is_of_action_tokens_only(lm: LanguageModel) -> None:
     """Equal to the plain cross entropy of the whole model, masked by hand."""
     episodes = play(lm, 4)
-    nll, grad = _loss_gradient(lm, [Weighted(e.tokens, 2.0) for e in episodes])
+    nll, grad = _loss_gradient(lm, [Sample(e.tokens, 2.0) for e in episodes])
     lm.model.zero_grad()
     want = torch.zeros(())
     for e in episodes:
@@ -220,7 +220,7 @@ def test_the_loss_is_of_action_tokens_only(lm: LanguageModel) -> None:
 def test_gradient_does_not_depend_on_micro_batches(gpt2: LanguageModel) -> None:
     """In float64, which Llama's norms would leave for float32 on the way."""
     gpt2.model.double()
-    items = [Weighted(e.tokens, 1.0 + i % 3) for i, e in enumerate(play(gpt2, 16))]
+    items = [Sample(e.tokens, 1.0 + i % 3) for i, e in enumerate(play(gpt2, 16))]
     _, want = _loss_gradient(gpt2, items, micro_tokens=10**9)
     for micro in (1, 500, 2000):
         _, grad = _loss_gradient(gpt2, items, micro_tokens=micro)
@@ -228,14 +228,14 @@ def test_gradient_does_not_depend_on_micro_batches(gpt2: LanguageModel) -> None:
 
 
 def test_repeats_weigh_like_repeats(lm: LanguageModel) -> None:
-    a, b = (Weighted(e.tokens, 1.0) for e in play(lm, 2))
+    a, b = (Sample(e.tokens, 1.0) for e in play(lm, 2))
     _, want = _loss_gradient(lm, [a, a, a, b])
     _, grad = _loss_gradient(lm, [replace(a, weight=3.0), b])
     assert torch.allclose(grad, want, atol=1e-6)
 
 
 def test_micro_batches_keep_everything(lm: LanguageModel) -> None:
-    items = [Weighted(e.tokens, 1.0) for e in play(lm, 16)]
+    items = [Sample(e.tokens, 1.0) for e in play(lm, 16)]
     groups = list(micro_batches(items, 600))
     assert sorted(id(x) for g in groups for x in g) == sorted(map(id, items))
     assert all(len(g) == 1 or max(len(x.tokens.ids) for x in g) * len(g) <= 600 for g in groups)
@@ -244,12 +244,12 @@ def test_micro_batches_keep_everything(lm: LanguageModel) -> None:
 
 def test_kl_term(lm: LanguageModel) -> None:
     """Zero at the anchor, then positive, and it pulls back towards it."""
-    items = [Weighted(e.tokens, 1.0) for e in play(lm, 8)]
+    items = [Sample(e.tokens, 1.0) for e in play(lm, 8)]
     norm = float(sum(sum(x.tokens.action) for x in items))
     moved = []
     for weight in (1e-6, 30.0):
         model = LanguageModel(copy.deepcopy(lm.model), lm.tokenizer)
-        learner = Learner(model, lr=3e-3, kl=weight)
+        learner = Learner(model, lr=3e-3, loss=LossConfig(kl=weight))
         learner.anchor()
         first = StepStats()
         learner.step(items, norm, first)
@@ -265,13 +265,13 @@ def test_a_fully_masked_batch_is_harmless(lm: LanguageModel) -> None:
     silent = replace(tokens, action=(0,) * len(tokens.ids), logprobs=())
     before = [p.clone() for p in lm.model.parameters()]
     stats = StepStats()
-    Learner(lm, lr=1e-3).step([Weighted(silent, 1.0)], 1.0, stats)
+    Learner(lm, lr=1e-3).step([Sample(silent, 1.0)], 1.0, stats)
     assert stats.nll == 0
     assert all(torch.equal(a, b) for a, b in zip(before, lm.model.parameters(), strict=True))
 
 
 def test_a_gradient_that_is_not_finite_is_skipped(lm: LanguageModel) -> None:
-    item = Weighted(play(lm, 1)[0].tokens, float("inf"))
+    item = Sample(play(lm, 1)[0].tokens, float("inf"))
     before = [p.clone() for p in lm.model.parameters()]
     stats = StepStats()
     Learner(lm, lr=1e-3).step([item], 1.0, stats)

@@ -21,7 +21,15 @@ from ftw_agents.agent import Reply
 from ftw_agents.algorithms.ftw import choose
 from ftw_agents.buffer import Buffer
 from ftw_agents.collect import Collector
-from ftw_agents.config import FTWConfig, TrainConfig, parse_env_args
+from ftw_agents.config import (
+    ClipConfig,
+    FTWConfig,
+    GRPOConfig,
+    PPOConfig,
+    RAFTConfig,
+    TrainConfig,
+    parse_env_args,
+)
 from ftw_agents.evaluate import evaluate, load_player, read_result
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
@@ -91,40 +99,36 @@ def test_buffer_round_trip(lm: LanguageModel, tmp_path: Path) -> None:
 # What is chosen from it.
 
 
-def mixed_buffer() -> Buffer:
-    buffer = Buffer(3)
-    buffer.add(1, episodes_of(1, 30))
-    buffer.add(2, episodes_of(2, 10, SolverAgent()))
-    return buffer
+def mixed() -> list[Episode]:
+    return [*episodes_of(1, 30), *episodes_of(2, 10, SolverAgent())]
 
 
-@pytest.mark.parametrize("kind", ["sampled", "expected", "exp"])
-def test_chosen_batch(kind: str) -> None:
-    config = FTWConfig(filter=kind, batch_episodes=64, temperature=0.2)
-    batch = choose(mixed_buffer(), config, Stream("choose"))
-    assert sum(batch.weights) == pytest.approx(64)
-    assert batch.stats["winners_solved"] > 2 * batch.stats["buffer_solved"]
-    weights = np.array(batch.weights)
-    assert batch.stats["effective_sample_size"] == pytest.approx(
-        weights.sum() ** 2 / (weights**2).sum()
-    )
-    solved = sum(w for e, w in zip(batch.episodes, batch.weights, strict=True) if e.solved)
-    assert batch.stats["winners_solved"] == pytest.approx(solved / 64)
+@pytest.mark.parametrize("algo", ["ftw", "ftw-expected", "ftw-exp"])
+def test_chosen_batch(algo: str) -> None:
+    config = FTWConfig(batch_episodes=64, temperature=0.2)
+    kept, weights, stats = choose(mixed(), 2, algo, config, Stream("choose"))
+    assert sum(weights) == pytest.approx(64)
+    assert stats["winners_solved"] > 2 * stats["buffer_solved"]
+    w = np.array(weights)
+    assert stats["effective_sample_size"] == pytest.approx(w.sum() ** 2 / (w**2).sum())
+    solved = sum(w for e, w in zip(kept, weights, strict=True) if e.solved)
+    assert stats["winners_solved"] == pytest.approx(solved / 64)
 
 
 def test_skipping_flat_draws_leaves_only_successes() -> None:
     config = FTWConfig(candidates=4, winners=1, batch_episodes=64)
-    assert choose(mixed_buffer(), config, Stream("a")).stats["winners_solved"] == 1.0
-    flat = choose(mixed_buffer(), replace(config, skip_flat_draws=False), Stream("a"))
-    assert 0.3 < flat.stats["winners_solved"] < 1.0
+    *_, stats = choose(mixed(), 2, "ftw", config, Stream("a"))
+    assert stats["winners_solved"] == 1.0
+    flat = replace(config, skip_flat_draws=False)
+    *_, stats = choose(mixed(), 2, "ftw", flat, Stream("a"))
+    assert 0.3 < stats["winners_solved"] < 1.0
 
 
 def test_nothing_to_learn_gives_an_empty_batch() -> None:
-    buffer = Buffer(1)
-    buffer.add(1, episodes_of(1, 10, SolverAgent()))
-    batch = choose(buffer, FTWConfig(batch_episodes=8), Stream("x"))
-    assert batch.episodes == []
-    assert batch.stats["winners_solved"] == 0
+    given = episodes_of(1, 10, SolverAgent())
+    kept, _, stats = choose(given, 1, "ftw", FTWConfig(batch_episodes=8), Stream("x"))
+    assert kept == []
+    assert stats["winners_solved"] == 0
 
 
 # The loop.
@@ -136,7 +140,16 @@ def test_nothing_to_learn_gives_an_empty_batch() -> None:
         ({"ftw": FTWConfig(candidates=4, winners=5)}, "winners K must be from 1"),
         ({"ftw": FTWConfig(winners=3), "episodes": 24}, "multiple of the winners K = 3"),
         ({"episodes": 2}, "cannot draw C = 4 candidates from 2"),
-        ({"ftw": FTWConfig(filter="exp", temperature=0)}, "temperature must be above 0"),
+        ({"algo": "ftw-exp", "ftw": FTWConfig(temperature=0)}, "temperature must be above 0"),
+        ({"algo": "grpo", "grpo": GRPOConfig(group=1)}, "grpo.group must be at least 2, got 1"),
+        ({"algo": "grpo", "grpo": GRPOConfig(group=7)}, "multiple of grpo.group = 7, got 24"),
+        ({"algo": "raft", "raft": RAFTConfig(keep=1)}, "raft.keep must be between 0 and 1"),
+        ({"algo": "ppo", "ppo": PPOConfig(lam=2)}, "ppo.lam must be from 0 to 1, got 2"),
+        ({"algo": "ppo", "clip": ClipConfig(low=0)}, "clip.low must be between 0 and 1"),
+        ({"algo": "ppo", "clip": ClipConfig(epochs=0)}, "clip.epochs must be at least 1"),
+        ({"algo": "bc"}, "name a file with --offline"),
+        ({"algo": "ppo", "offline": Path("x.jsonl")}, "--offline goes with ftw"),
+        ({"offline": Path("no-such.jsonl")}, "no-such.jsonl: cannot be read"),
         ({"ftw": FTWConfig(versions=0)}, "at least 1 policy version"),
         ({"ftw": FTWConfig(kl=-1)}, "kl must be at least 0"),
         ({"lr": 0.0}, "lr must be above 0"),
@@ -174,7 +187,8 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
 
 
 def optimizer(run: Path) -> dict:
-    return torch.load(newest_checkpoint(run) / "optimizer.pt", weights_only=True)["state"]
+    saved = torch.load(newest_checkpoint(run) / "optimizer.pt", weights_only=True)
+    return saved["optimizer"]["state"]
 
 
 def assert_same_run(a: Path, b: Path) -> None:
@@ -185,7 +199,9 @@ def assert_same_run(a: Path, b: Path) -> None:
         for name, value in state.items():
             assert torch.equal(value, optimizer(b)[key][name])
     buffers = [newest_checkpoint(r) / "buffer.jsonl" for r in (a, b)]
-    assert buffers[0].read_bytes() == buffers[1].read_bytes()
+    assert [b.exists() and b.read_bytes() for b in buffers[:1]] == [
+        b.exists() and b.read_bytes() for b in buffers[1:]
+    ]
 
 
 def test_stop_and_resume_equals_uninterrupted(lm: LanguageModel, tmp_path: Path) -> None:

@@ -17,13 +17,16 @@ exp(score / temperature), which one lucky score can own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from ftw_agents.algorithms.base import LearningBatch
+from ftw_agents.algorithms.imitation import read_offline
 from ftw_agents.buffer import Buffer
-from ftw_agents.config import FTWConfig
+from ftw_agents.config import FTWConfig, TrainConfig
 from ftw_agents.filters import (
     check_filter,
     effective_sample_size,
@@ -31,61 +34,98 @@ from ftw_agents.filters import (
     exponential_weights,
     sampled_counts,
 )
+from ftw_agents.lm.learner import Learner, Sample
+from ftw_agents.starts import Start, training_starts
 from ftw_envs.episode import Episode
 from ftw_envs.streams import Stream
+from ftw_envs.text_env import EpisodeEnv
 
 
-@dataclass(frozen=True, slots=True)
-class LearningBatch:
-    """Episodes to imitate and how much each counts, with figures about the choice."""
-
-    episodes: list[Episode]
-    weights: list[float]
-    stats: dict[str, float]
-
-
-def check_config(config: FTWConfig, episodes_per_iteration: int) -> None:
+def check(config: TrainConfig, env: EpisodeEnv) -> None:
     """Refuses settings that cannot work, before anything is played.
 
     Raises:
         ValueError: says which setting, and what would be right.
     """
-    if config.filter != "exp":
-        check_filter(config.candidates, config.winners, episodes_per_iteration)
-    if config.filter == "sampled" and config.batch_episodes % config.winners:
+    ftw = config.ftw
+    if config.algo != "ftw-exp":
+        check_filter(ftw.candidates, ftw.winners, config.episodes)
+    if config.algo == "ftw" and ftw.batch_episodes % ftw.winners:
         raise ValueError(
-            f"batch_episodes must be a multiple of the winners K = {config.winners} "
-            f"(it is J * K), got {config.batch_episodes}"
+            f"batch_episodes must be a multiple of the winners K = {ftw.winners} "
+            f"(it is J * K), got {ftw.batch_episodes}"
         )
-    if config.filter == "exp" and not config.temperature > 0:
-        raise ValueError(f"temperature must be above 0, got {config.temperature}")
+    if config.algo == "ftw-exp" and not ftw.temperature > 0:
+        raise ValueError(f"temperature must be above 0, got {ftw.temperature}")
+    if ftw.offline_iterations < 0:
+        raise ValueError(f"offline_iterations must be at least 0, got {ftw.offline_iterations}")
 
 
-def choose(buffer: Buffer, config: FTWConfig, stream: Stream) -> LearningBatch:
-    """The learning batch of one iteration. It is empty where no draw told anything."""
-    episodes, scores = buffer.episodes, buffer.scores
-    weights = _weights(scores, config, stream)
+class FTW:
+    """Follow the Winners. Raises ValueError for a file of `offline` that cannot be used."""
+
+    def __init__(self, config: TrainConfig, env: EpisodeEnv) -> None:
+        self.config = config
+        self.env = env
+        self.buffer = Buffer(config.ftw.versions)
+        self.given = [] if config.offline is None else read_offline(config.offline, config.env)
+
+    def starts(self, version: int) -> list[Start]:
+        return training_starts(self.env, self.config.seed, version, self.config.episodes)
+
+    def batch(self, played: Sequence[Episode], version: int, learner: Learner) -> LearningBatch:
+        self.buffer.add(version, played)
+        given = self.given if version <= self.config.ftw.offline_iterations else []
+        stream = Stream("filter", self.config.seed, version)
+        kept, weights, stats = choose(
+            [*self.buffer.episodes, *given], version, self.config.algo, self.config.ftw, stream
+        )
+        samples = [
+            Sample(e.tokens or learner.lm.tokenize(e), w)
+            for e, w in zip(kept, weights, strict=True)
+        ]
+        norm = sum(x.weight * sum(x.tokens.action) for x in samples)
+        return LearningBatch(samples, norm, stats)
+
+    def save(self, folder: Path) -> None:
+        self.buffer.save(folder / "buffer.jsonl")
+
+    def load(self, folder: Path) -> None:
+        self.buffer.load(folder / "buffer.jsonl")
+
+
+def choose(
+    episodes: Sequence[Episode], version: int, algo: str, config: FTWConfig, stream: Stream
+) -> tuple[list[Episode], list[float], dict[str, float]]:
+    """The winners of one iteration, how often each counts, and figures about the choice.
+
+    There are none where no draw told anything. Episodes of version 0 were given, not played.
+    """
+    scores = np.array([e.score for e in episodes], dtype=np.float64)
+    weights = _weights(scores, algo, config, stream)
     kept = np.flatnonzero(weights)
     solved = np.array([e.solved for e in episodes], dtype=np.float64)
-    age = buffer.versions[-1] - np.array([e.policy_version for e in episodes])
+    given = np.array([e.policy_version == 0 for e in episodes])
+    age = np.where(given, 0, version - np.array([e.policy_version for e in episodes]))
     total = weights.sum()
     stats = {
         "winners_solved": float(weights @ solved / total) if total else 0.0,
         "buffer_solved": float(solved.mean()),
         "effective_sample_size": effective_sample_size(weights),
         "winners_age": float(weights @ age / total) if total else 0.0,
+        "winners_given": float(weights @ given / total) if total else 0.0,
         "batch_episodes": float(total),
     }
-    return LearningBatch([episodes[i] for i in kept], weights[kept].tolist(), stats)
+    return [episodes[i] for i in kept.tolist()], weights[kept].tolist(), stats
 
 
 def _weights(
-    scores: npt.NDArray[np.float64], config: FTWConfig, stream: Stream
+    scores: npt.NDArray[np.float64], algo: str, config: FTWConfig, stream: Stream
 ) -> npt.NDArray[np.float64]:
     c, k = config.candidates, config.winners
-    if config.filter == "expected":
+    if algo == "ftw-expected":
         return expected_weights(scores, c, k) * config.batch_episodes
-    if config.filter == "exp":
+    if algo == "ftw-exp":
         return exponential_weights(scores, config.temperature) * config.batch_episodes
     counts = sampled_counts(
         scores, c, k, config.batch_episodes // k, stream, skip_flat=config.skip_flat_draws

@@ -23,7 +23,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 import ftw_envs
 from ftw_agents.collect import Collector
 from ftw_agents.config import parse_env_args
-from ftw_agents.lm.learner import Learner, StepStats, Weighted
+from ftw_agents.lm.learner import Learner, Sample, StepStats
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
 from ftw_agents.lm.words import build_tokenizer
@@ -116,7 +116,7 @@ def pretrain(config: BaseConfig, report: Report) -> LanguageModel:
     collector = Collector(config.env, parse_env_args(config.env_args))
     starts = training_starts(collector.env, config.seed, 0, config.games)
     lm = new_model(config, build_tokenizer(vocabulary_texts(config.env)))
-    games = [Weighted(lm.tokenize(e), 1.0) for e in collector.play(SolverAgent(), starts)]
+    games = [Sample(lm.tokenize(e)) for e in collector.play(SolverAgent(), starts)]
     learner = Learner(lm, lr=config.lr)
     stream = Stream("pretrain", config.seed)
     for step in range(1, config.steps + 1):

@@ -1,4 +1,4 @@
-"""Gradient steps on episodes: imitation of action tokens, weighted, with a KL term."""
+"""Gradient steps on episodes: imitation or clipped policy gradient, with a KL term."""
 
 from __future__ import annotations
 
@@ -8,19 +8,46 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from ftw_agents.lm.model import LanguageModel
 from ftw_envs.episode import Tokens
 
+Floats = npt.NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
-    """An episode's tokens and how much they count."""
+class Critic:
+    """What a value head is to learn from an episode.
+
+    Attributes:
+        places: places among the action tokens whose value counts, int64 of shape (v,).
+        values: what the head said of them when the episode was played, shape (v,).
+        returns: what it should have said, shape (v,).
+    """
+
+    places: npt.NDArray[np.int64]
+    values: Floats
+    returns: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """An episode's tokens and what is to be learned from them.
+
+    Attributes:
+        weight: how much each of its action tokens counts.
+        advantages: of each action token, shape (n,); without them the tokens are imitated.
+        critic: for the value head, where there is one.
+    """
 
     tokens: Tokens
-    weight: float
+    weight: float = 1.0
+    advantages: Floats | None = None
+    critic: Critic | None = None
 
 
 @dataclass(slots=True)
@@ -33,6 +60,9 @@ class StepStats:
         kl: sum of w * KL(current || reference), nats.
         entropy: sum of w * entropy, nats.
         tokens: all tokens read, padding not counted.
+        clipped: sum of w over tokens where the clip of the ratio binds.
+        value_loss: sum of losses of the value head.
+        values: places where the value head was asked.
         steps, skipped: steps taken, and those left out for a gradient that was not finite.
         grad_norm: sum of gradient norms before clipping.
     """
@@ -41,6 +71,9 @@ class StepStats:
     nll: float = 0.0
     kl: float = 0.0
     entropy: float = 0.0
+    clipped: float = 0.0
+    value_loss: float = 0.0
+    values: int = 0
     tokens: int = 0
     steps: int = 0
     skipped: int = 0
@@ -49,18 +82,20 @@ class StepStats:
     def means(self) -> dict[str, float]:
         """Per-token and per-step means."""
         w, s = self.weight or math.nan, self.steps or math.nan
-        return {
+        means = {
             "nll": self.nll / w,
             "kl": self.kl / w,
             "entropy": self.entropy / w,
+            "clip_share": self.clipped / w,
             "grad_norm": self.grad_norm / s,
             "skipped_steps": self.skipped,
         }
+        return means | ({"value_loss": self.value_loss / self.values} if self.values else {})
 
 
-def micro_batches(items: Sequence[Weighted], max_tokens: int) -> Iterator[list[Weighted]]:
+def micro_batches(items: Sequence[Sample], max_tokens: int) -> Iterator[list[Sample]]:
     """Groups of similar length with at most `max_tokens` tokens each, padding included."""
-    group: list[Weighted] = []
+    group: list[Sample] = []
     for item in sorted(items, key=lambda x: len(x.tokens.ids)):
         if group and len(item.tokens.ids) * (len(group) + 1) > max_tokens:
             yield group
@@ -70,23 +105,49 @@ def micro_batches(items: Sequence[Weighted], max_tokens: int) -> Iterator[list[W
         yield group
 
 
+@dataclass(frozen=True, slots=True)
+class LossConfig:
+    """What a gradient step minimises beside the samples' own part.
+
+    Attributes:
+        kl: weight of the KL divergence to the reference, 0 for none.
+        clip_low, clip_high: the ratio of new to old probability counts from 1 - low to
+            1 + high.
+        value_coef: weight of the value head's loss; 0 means there is no value head.
+        value_clip: how far a value counts as moved from what it was.
+    """
+
+    kl: float = 0.0
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    value_coef: float = 0.0
+    value_clip: float = 0.2
+
+
 class Learner:
     """Adam on the action tokens of episodes.
 
     The loss of a step is
 
-        sum_i w_i sum_t m_it [ -log p(a_it) + kl * KL(p(. | it) || ref(. | it)) ] / norm
+        sum_i w_i sum_t m_it [ L_it + kl * KL(p(. | it) || ref(. | it)) ] / norm
 
     over episodes i and tokens t, with m the action mask: observation, template and padding
-    tokens enter as context only. It is a sum over tokens divided by one number, so it
-    does not depend on how a batch is cut into micro-batches.
+    tokens enter as context only. L is -log p(a) for samples to be imitated, and
+
+        -min(rho A, clip(rho, 1 - low, 1 + high) A),  rho = p(a) / p_then(a),
+
+    for samples with advantages A. It is a sum over tokens divided by one number, so it does
+    not depend on how a batch is cut into micro-batches.
 
     Args:
         lm: the model, updated in place.
         lr: step size of Adam.
-        kl: weight of the KL term, 0 for none.
+        loss: see there.
         max_grad_norm: gradients are clipped to this norm.
         micro_tokens: tokens in one forward pass, padding included; bounds memory only.
+
+    Raises:
+        ValueError: a setting that cannot work.
     """
 
     def __init__(
@@ -94,27 +155,43 @@ class Learner:
         lm: LanguageModel,
         *,
         lr: float,
-        kl: float = 0.0,
+        loss: LossConfig | None = None,
         max_grad_norm: float = 1.0,
         micro_tokens: int = 8192,
         betas: tuple[float, float] = (0.9, 0.95),
     ) -> None:
+        self.loss = loss or LossConfig()
         if not lr > 0:
             raise ValueError(f"lr must be above 0, got {lr}")
-        if kl < 0:
-            raise ValueError(f"kl must be at least 0, got {kl}")
+        if self.loss.kl < 0:
+            raise ValueError(f"kl must be at least 0, got {self.loss.kl}")
+        if not 0 < self.loss.clip_low < 1 or not self.loss.clip_high > 0:
+            raise ValueError(
+                "clip.low must be between 0 and 1 and clip.high above 0, got "
+                f"{self.loss.clip_low} and {self.loss.clip_high}"
+            )
         self.lm = lm
-        self.kl = kl
         self.max_grad_norm = max_grad_norm
         self.micro_tokens = micro_tokens
-        self.optimizer = torch.optim.Adam(lm.model.parameters(), lr=lr, betas=betas)
+        parameters = list(lm.model.parameters())
+        self.value_head: torch.nn.Linear | None = None
+        if self.loss.value_coef:
+            width = lm.model.get_output_embeddings().weight.shape[1]
+            self.value_head = torch.nn.Linear(width, 1)
+            torch.nn.init.zeros_(self.value_head.weight)
+            torch.nn.init.zeros_(self.value_head.bias)
+            parameters += list(self.value_head.parameters())
+        self._parameters = parameters
+        self.optimizer = torch.optim.Adam(parameters, lr=lr, betas=betas)
         self._reference: LanguageModel | None = None
 
-    def anchor(self) -> None:
-        """Makes the current policy the reference of the KL term."""
-        if not self.kl:
+    def anchor(self, to: LanguageModel | None = None) -> None:
+        """Makes a model, the current policy if none is given, the reference of the KL term."""
+        if not self.loss.kl:
             return
-        if self._reference is None:
+        if to is not None:
+            self._reference = to
+        elif self._reference is None:
             self._reference = LanguageModel(copy.deepcopy(self.lm.model).eval(), self.lm.tokenizer)
         else:
             self._reference.model.load_state_dict(self.lm.model.state_dict())
@@ -124,10 +201,8 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
 
-    def _forward(
-        self, lm: LanguageModel, group: Sequence[Weighted]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits before each action token (n, vocab), the tokens (n,), their weights (n,)."""
+    def _hidden(self, lm: LanguageModel, group: Sequence[Sample]) -> tuple[Tensor, Tensor, Tensor]:
+        """Hidden states before each action token (n, width), the tokens (n,), their rows (n,)."""
         width = max(len(x.tokens.ids) for x in group)
         ids = torch.zeros((len(group), width), dtype=torch.long)
         mask = torch.zeros((len(group), width), dtype=torch.bool)
@@ -139,20 +214,32 @@ class Learner:
         # A mask of ones says so: it lets attention take its fast causal path.
         hidden = lm.hidden(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False)
         row, column = mask[:, 1:].nonzero(as_tuple=True)
-        weight = torch.tensor([x.weight for x in group])[row]
-        return lm.logits(hidden[row, column]), ids[row, column + 1], weight
+        return hidden[row, column], ids[row, column + 1], row
 
     @torch.no_grad()
     def logprobs(self, tokens: Sequence[Tokens]) -> list[tuple[float, ...]]:
         """Log-probability of every action token of each episode, nats."""
         out = []
         for t in tokens:
-            logits, chosen, _ = self._forward(self.lm, [Weighted(t, 1.0)])
-            logp = torch.log_softmax(logits, dim=-1)
+            hidden, chosen, _ = self._hidden(self.lm, [Sample(t)])
+            logp = torch.log_softmax(self.lm.logits(hidden), dim=-1)
             out.append(tuple(logp.gather(1, chosen[:, None])[:, 0].tolist()))
         return out
 
-    def step(self, batch: Sequence[Weighted], norm: float, stats: StepStats) -> None:
+    @torch.no_grad()
+    def values(self, tokens: Sequence[Tokens]) -> list[Floats]:
+        """What the value head says before every action token of each episode."""
+        assert self.value_head is not None
+        found: dict[int, Floats] = {}
+        items = [Sample(t) for t in tokens]
+        for group in micro_batches(items, self.micro_tokens):
+            hidden, _, row = self._hidden(self.lm, group)
+            values = self.value_head(hidden)[:, 0].double().numpy()
+            for i, x in enumerate(group):
+                found[id(x)] = values[row.numpy() == i]
+        return [found[id(x)] for x in items]
+
+    def step(self, batch: Sequence[Sample], norm: float, stats: StepStats) -> None:
         """One optimiser step on `batch`; a gradient that is not finite is skipped and counted.
 
         Args:
@@ -161,26 +248,70 @@ class Learner:
         """
         self.optimizer.zero_grad(set_to_none=True)
         for group in micro_batches([x for x in batch if x.weight], self.micro_tokens):
-            logits, chosen, weight = self._forward(self.lm, group)
-            logp = torch.log_softmax(logits, dim=-1)
-            nll = -logp.gather(1, chosen[:, None])[:, 0]
-            loss = (weight * nll).sum()
+            hidden, chosen, row = self._hidden(self.lm, group)
+            weight = torch.tensor([x.weight for x in group])[row]
+            logp = torch.log_softmax(self.lm.logits(hidden), dim=-1)
+            taken = logp.gather(1, chosen[:, None])[:, 0]
+            loss = (weight * self._policy_loss(group, taken, weight, stats)).sum()
             if self._reference is not None:
                 with torch.no_grad():
-                    ref = torch.log_softmax(self._forward(self._reference, group)[0], dim=-1)
+                    there = self._hidden(self._reference, group)[0]
+                    ref = torch.log_softmax(self._reference.logits(there), dim=-1)
                 kl = (logp.exp() * (logp - ref)).sum(dim=-1)
-                loss = loss + self.kl * (weight * kl).sum()
+                loss = loss + self.loss.kl * (weight * kl).sum()
                 stats.kl += float((weight * kl.detach()).sum())
+            if self.value_head is not None:
+                loss = loss + self.loss.value_coef * self._value_loss(group, hidden, row, stats)
             (loss / norm).backward()
             with torch.no_grad():
                 stats.entropy -= float((weight * (logp.exp() * logp).sum(dim=-1)).sum())
-                stats.nll += float((weight * nll).sum())
+                stats.nll -= float((weight * taken).sum())
                 stats.weight += float(weight.sum())
             stats.tokens += sum(len(x.tokens.ids) for x in group)
         self._apply(stats)
 
+    def _policy_loss(
+        self, group: Sequence[Sample], taken: Tensor, weight: Tensor, stats: StepStats
+    ) -> Tensor:
+        """The loss of each action token, shape (n,), from its log-probability now."""
+        if group[0].advantages is None:
+            return -taken
+        old = torch.tensor([lp for x in group for lp in x.tokens.logprobs], dtype=taken.dtype)
+        advantages = torch.tensor(
+            np.concatenate([x.advantages for x in group if x.advantages is not None]),
+            dtype=taken.dtype,
+        )
+        # A difference of 20 nats is beyond any clip; further ones would overflow.
+        ratio = (taken - old).clamp(-20, 20).exp()
+        bounded = ratio.clamp(1 - self.loss.clip_low, 1 + self.loss.clip_high)
+        with torch.no_grad():
+            binds = bounded * advantages < ratio * advantages
+            stats.clipped += float((weight * binds).sum())
+        return -torch.minimum(ratio * advantages, bounded * advantages)
+
+    def _value_loss(
+        self, group: Sequence[Sample], hidden: Tensor, row: Tensor, stats: StepStats
+    ) -> Tensor:
+        """Sum over the value head's places of its clipped squared error, weighted."""
+        assert self.value_head is not None
+        now, then, told, weight = [], [], [], []
+        values = self.value_head(hidden)[:, 0]
+        for i, x in enumerate(group):
+            assert x.critic is not None
+            now.append(values[row == i][torch.from_numpy(x.critic.places)])
+            then.append(torch.from_numpy(x.critic.values))
+            told.append(torch.from_numpy(x.critic.returns))
+            weight.append(torch.full((len(x.critic.places),), x.weight))
+        v, old, goal = torch.cat(now), torch.cat(then).to(values), torch.cat(told).to(values)
+        c = self.loss.value_clip
+        moved = old + (v - old).clamp(-c, c)
+        losses = 0.5 * torch.maximum((v - goal) ** 2, (moved - goal) ** 2)
+        stats.value_loss += float(losses.detach().sum())
+        stats.values += len(losses)
+        return (torch.cat(weight) * losses).sum()
+
     def _apply(self, stats: StepStats) -> None:
-        norm = float(torch.nn.utils.clip_grad_norm_(self.lm.model.parameters(), self.max_grad_norm))
+        norm = float(torch.nn.utils.clip_grad_norm_(self._parameters, self.max_grad_norm))
         if math.isfinite(norm):
             self.optimizer.step()
             stats.steps += 1
@@ -189,9 +320,14 @@ class Learner:
             stats.skipped += 1
 
     def state(self) -> dict[str, Any]:
-        """Optimiser state, for a checkpoint."""
-        return self.optimizer.state_dict()
+        """What a checkpoint needs beside the model: optimiser, value head, reference."""
+        state: dict[str, Any] = {"optimizer": self.optimizer.state_dict()}
+        if self.value_head is not None:
+            state["value_head"] = self.value_head.state_dict()
+        return state
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restores what `state` gave."""
-        self.optimizer.load_state_dict(state)
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.value_head is not None:
+            self.value_head.load_state_dict(state["value_head"])
