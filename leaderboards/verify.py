@@ -8,12 +8,14 @@ from hashlib import sha256
 from math import isclose
 from pathlib import Path
 
+from gymnasium import spaces
+
 import ftw_envs
 from ftw_agents.results import Summary, Tally
 from ftw_agents.starts import Start, evaluation_starts
 from ftw_envs.episode import Episode, EpisodeError, read_episodes
 from ftw_envs.registry import make
-from ftw_envs.text_env import EpisodeEnv
+from ftw_envs.text_env import EpisodeEnv, record
 from leaderboards.schema import EPISODES_FILE, Entry, EntryError, read_entry
 
 TOLERANCE = 1e-9
@@ -79,7 +81,7 @@ def replay(env: EpisodeEnv, episode: Episode, start: Start) -> None:
         where = f"turns[{i}]"
         if info["end"]:
             raise _ProblemError(f"{where} comes after the end ({info['end']}, {i} turns)")
-        _same(f"{where}.observation", turn.observation, observation)
+        _same(f"{where}.observation", turn.observation, record(observation))
         observation, reward, _, _, info = env.step(turn.reply)
         _same(f"{where}.action", turn.action, env.last_action)
         _same(f"{where}.reward", turn.reward, float(reward))
@@ -88,7 +90,7 @@ def replay(env: EpisodeEnv, episode: Episode, start: Start) -> None:
     _same("end", episode.end, info["end"])
     _same("solved", episode.solved, info["solved"])
     _same("score", episode.score, float(info["score"]))
-    _same("final_observation", episode.final_observation, observation)
+    _same("final_observation", episode.final_observation, record(observation))
 
 
 def _checked_episodes(folder: Path, entry: Entry, env: EpisodeEnv) -> Iterator[Episode]:
@@ -168,8 +170,12 @@ def verify(folder: Path, progress: Callable[[int], None] = lambda done: None) ->
             f"{folder}: made with suite {entry.suite_version}, this is {ftw_envs.__version__}; "
             "verify it with the version it was made with"
         )
+    if "levels" in entry.env_kwargs:
+        raise EntryError(f"{folder}/entry.json: env_kwargs: an entry plays the shipped levels only")
     try:
         env = make(entry.env_id, **entry.env_kwargs)
+        if not isinstance(env.action_space, spaces.Text):
+            raise ValueError("env_kwargs: an entry is played with text actions")
         evaluation_starts(env, entry.split, entry.claims.episodes, entry.seed)
     except ValueError as e:
         raise EntryError(f"{folder}/entry.json: {e}") from None

@@ -16,9 +16,10 @@ from leaderboards.submit import submit
 from leaderboards.verify import verify
 
 N = 12
+PICTURES = ("ftw/SokobanMiniVisual-v0", {"tile_size": 8})
 
 
-@pytest.fixture(scope="module", params=[(MINI, COORDS), (TRAP, {"sigma": 2.0})])
+@pytest.fixture(scope="module", params=[(MINI, COORDS), (TRAP, {"sigma": 2.0}), PICTURES])
 def packed(request, tmp_path_factory) -> Path:
     """A good entry of each environment."""
     folder = tmp_path_factory.mktemp("good")
@@ -194,6 +195,7 @@ def test_a_changed_byte_is_found(entry: Path) -> None:
         ({"env_id": "ftw/No-v0"}, "unknown environment"),
         ({"env_kwargs": {"colour": 1}}, "colour"),
         ({"env_kwargs": {"obs": ["text"]}}, "env_kwargs"),
+        ({"env_kwargs": {"levels": "/etc/passwd"}}, "shipped levels only"),
         ({"agent": {"name": "a\nb", "kind": "scripted"}}, "agent.name"),
         ({"agent": {"name": "", "kind": "scripted"}}, "agent.name"),
         ({"claims": {}}, "claims.episodes: Field required"),
@@ -226,6 +228,14 @@ def test_hostile_entry_files(tmp_path: Path, data: bytes, why: str) -> None:
         read_entry(tmp_path)
     with pytest.raises(EntryError, match="cannot be read"):
         read_entry(tmp_path / "nowhere")
+
+
+def test_numbers_as_actions_are_refused(entry: Path) -> None:
+    about = json.loads((entry / "entry.json").read_text())
+    about |= {"env_id": MINI, "env_kwargs": {"actions": "discrete"}}
+    (entry / "entry.json").write_text(json.dumps(about))
+    with pytest.raises(EntryError, match="played with text actions"):
+        verify(entry)
 
 
 def test_too_many_episodes_are_claimed(entry: Path) -> None:
