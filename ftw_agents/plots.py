@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,17 @@ def _save(figure: Figure, path: Path) -> None:
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=120)
     write_bytes(path, out.getvalue())
+
+
+# Of what was learned from: label, colour, metric, and the metric it is a share of, if it is
+# not a share itself. An algorithm writes some of them.
+_SHARES = (
+    ("winners solved", GREEN, "winners_solved", None),
+    ("buffer solved", ORANGE, "buffer_solved", None),
+    ("effective sample size / batch", RED, "effective_sample_size", "batch_episodes"),
+    ("groups without a difference", ORANGE, "flat_groups", None),
+    ("tokens where the clip binds", RED, "clip_share", None),
+)
 
 
 def plot_run(metrics: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -61,33 +72,18 @@ def plot_run(metrics: Sequence[Mapping[str, Any]], path: Path) -> None:
         for axes in (left, right):
             axes.xaxis.set_major_locator(MaxNLocator(5))
         left.legend(loc="upper left")
-        shares = {
-            "winners solved": (GREEN, lambda m: m["winners_solved"]),
-            "buffer solved": (ORANGE, lambda m: m["buffer_solved"]),
-            "effective sample size / batch": (
-                RED,
-                lambda m: m["effective_sample_size"] / max(1.0, m["batch_episodes"]),
-            ),
-            "groups without a difference": (ORANGE, lambda m: m["flat_groups"]),
-            "tokens where the clip binds": (RED, lambda m: m["clip_share"]),
-        }
-        for label, (color, share) in shares.items():
-            points = [(m[count], share(m)) for m in metrics if _has(m, share)]
+        for label, color, key, whole in _SHARES:
+            points = [
+                (m[count], m[key] / (max(1.0, m[whole]) if whole else 1.0))
+                for m in metrics
+                if key in m
+            ]
             if points:
                 right.plot(*zip(*points, strict=True), color=color, label=label)
         right.set(xlabel=xlabel, ylabel="share", ylim=(0, 1.05))
         if right.lines:
             right.legend(loc="lower right")
         _save(figure, path)
-
-
-def _has(metrics: Mapping[str, Any], share: Callable[[Mapping[str, Any]], float]) -> bool:
-    """Whether an algorithm writes the metrics that `share` takes."""
-    try:
-        share(metrics)
-    except KeyError:
-        return False
-    return True
 
 
 def plot_sigma_trap(

@@ -92,10 +92,10 @@ def integers_at(n: int, counters: npt.NDArray[np.uint64], *name: Name) -> npt.ND
     """`integer_at` for each of `counters`, shape of `counters`, int64."""
     zero = np.zeros_like(counters)
     words = _philox(counters + np.uint64(1), zero, stream_key(*name), _mul_array, np.uint64)
-    out = (words % np.uint64(n)).astype(np.int64)
+    out: npt.NDArray[np.int64] = (words % np.uint64(n)).astype(np.int64)
     for i in np.flatnonzero(words > np.uint64(_MASK - (1 << 64) % n)):
         out[i] = Stream(*name, counter=int(counters[i])).integer(n)
-    return np.asarray(out)
+    return out
 
 
 class Stream:

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import COORDS, MINI, TRAP, imitate
+from conftest import COORDS, MINI, TRAP
 from hypothesis import given
 from hypothesis import strategies as st
-from test_training import assert_same_run, comparable, small
+from test_training import assert_same_run, comparable, small, train_on_a_clean_bandit
 
 from ftw_agents.algorithms import KINDS
 from ftw_agents.algorithms.advantages import (
@@ -28,7 +28,6 @@ from ftw_agents.config import ClipConfig, FTWConfig, GRPOConfig, PPOConfig
 from ftw_agents.lm.learner import Learner, LossConfig, Sample, StepStats
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
-from ftw_agents.scripted.random import RandomAgent
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import training_starts
 from ftw_agents.train import Trainer, newest_checkpoint
@@ -256,29 +255,16 @@ def test_stop_and_resume_equals_uninterrupted(lm: LanguageModel, tmp_path: Path,
 def test_every_algorithm_learns(
     lm: LanguageModel, folder: Path, monkeypatch: pytest.MonkeyPatch, algo: str
 ) -> None:
-    """The whole loop on a bandit with a clean gap: from even odds to the good arm."""
-    load = SigmaTrapEnv._load
-    monkeypatch.setattr(SigmaTrapEnv, "_load", lambda env, split, index: load(env, "train", 0))
-    config = small(
+    """From even odds to the good arm."""
+    train_on_a_clean_bandit(
+        lm,
         folder,
+        monkeypatch,
+        8,
         algo=algo,
-        env=TRAP,
-        env_args=("sigma=0.1",),
-        iterations=8,
-        episodes=64,
-        eval_every=8,
-        eval_episodes=200,
-        lr=2e-3,
         ftw=FTWConfig(candidates=4, winners=1, batch_episodes=64, temperature=0.3),
         clip=ClipConfig(epochs=2),
     )
-    collector = Collector(TRAP, {})
-    starts = training_starts(collector.env, 9, 0, 320)
-    imitate(lm, collector.play(RandomAgent(), starts), size=16, lr=3e-3)
-    Trainer.start(config, lm).run()
-    before, after = (m for m in comparable(folder) if "valid_solve_rate" in m)
-    assert 0.2 < before["valid_solve_rate"] < 0.8
-    assert before["valid_high"] < after["valid_low"]
 
 
 def test_bc_imitates_what_is_given(lm: LanguageModel, tmp_path: Path) -> None:

@@ -272,10 +272,10 @@ def test_a_run_is_not_overwritten(lm: LanguageModel, folder: Path) -> None:
         Trainer.resume(folder)
 
 
-def test_training_follows_the_winners(
-    lm: LanguageModel, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The whole loop on a bandit with a clean gap: from even odds to the good arm."""
+def train_on_a_clean_bandit(
+    lm: LanguageModel, folder: Path, monkeypatch: pytest.MonkeyPatch, iterations: int, **kw
+) -> tuple[dict, dict]:
+    """The whole loop on a bandit with a clean gap; the exams before and after."""
     load = SigmaTrapEnv._load
     # One instance only, so that there is nothing to read and little to learn.
     monkeypatch.setattr(SigmaTrapEnv, "_load", lambda env, split, index: load(env, "train", 0))
@@ -283,12 +283,12 @@ def test_training_follows_the_winners(
         folder,
         env=TRAP,
         env_args=("sigma=0.1",),
-        iterations=5,
+        iterations=iterations,
         episodes=64,
-        eval_every=5,
+        eval_every=iterations,
         eval_episodes=200,
         lr=2e-3,
-        ftw=FTWConfig(candidates=4, winners=1, batch_episodes=64),
+        **kw,
     )
     collector = Collector(TRAP, {})
     starts = training_starts(collector.env, 9, 0, 320)
@@ -297,6 +297,14 @@ def test_training_follows_the_winners(
     before, after = (m for m in comparable(folder) if "valid_solve_rate" in m)
     assert 0.2 < before["valid_solve_rate"] < 0.8
     assert before["valid_high"] < after["valid_low"]
+    return before, after
+
+
+def test_training_follows_the_winners(
+    lm: LanguageModel, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ftw = FTWConfig(candidates=4, winners=1, batch_episodes=64)
+    _, after = train_on_a_clean_bandit(lm, folder, monkeypatch, 5, ftw=ftw)
     assert after["valid_solve_rate"] > 0.9
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ftw_agents.algorithms import ftw, grpo, imitation, ppo
 from ftw_agents.algorithms.base import Algorithm
@@ -31,14 +31,8 @@ def _clipped(config: TrainConfig) -> LossConfig:
 
 
 def _with_critic(config: TrainConfig) -> LossConfig:
-    clip = config.clip
-    return LossConfig(
-        kl=clip.kl,
-        clip_low=clip.low,
-        clip_high=clip.high,
-        value_coef=config.ppo.value_coef,
-        value_clip=config.ppo.value_clip,
-    )
+    ppo = config.ppo
+    return replace(_clipped(config), value_coef=ppo.value_coef, value_clip=ppo.value_clip)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from ftw_agents.config import TrainConfig
 from ftw_agents.lm.learner import Critic, Floats, Learner, Sample
 from ftw_agents.starts import Start, training_starts
-from ftw_envs.episode import Episode
+from ftw_envs.episode import Episode, Tokens
 from ftw_envs.text_env import EpisodeEnv
 
 
@@ -31,28 +31,8 @@ class LearningBatch:
     stats: dict[str, float] = field(default_factory=dict)
 
 
-class Algorithm(Protocol):
-    """One per run; its state is what it keeps from iteration to iteration."""
-
-    def starts(self, version: int) -> list[Start]:
-        """The attempts to be played by policy `version`."""
-        ...
-
-    def batch(self, played: Sequence[Episode], version: int, learner: Learner) -> LearningBatch:
-        """What to learn from the episodes just played."""
-        ...
-
-    def save(self, folder: Path) -> None:
-        """Writes what has to survive a restart."""
-        ...
-
-    def load(self, folder: Path) -> None:
-        """Reads what `save` wrote."""
-        ...
-
-
-class OnPolicy:
-    """Algorithms that learn from the newest episodes alone and keep nothing.
+class Algorithm(ABC):
+    """One per run. What it keeps from iteration to iteration it saves and loads.
 
     Args:
         config: of the run.
@@ -62,24 +42,49 @@ class OnPolicy:
     def __init__(self, config: TrainConfig, env: EpisodeEnv) -> None:
         self.config = config
         self.env = env
-        self.longest = config.max_reply_tokens * env.max_steps
-        """Action tokens an episode can have at most."""
 
     def starts(self, version: int) -> list[Start]:
+        """The attempts to be played by policy `version`: as many training instances."""
         return training_starts(self.env, self.config.seed, version, self.config.episodes)
 
-    def save(self, folder: Path) -> None:
-        return
+    @abstractmethod
+    def batch(self, played: Sequence[Episode], version: int, learner: Learner) -> LearningBatch:
+        """What to learn from the episodes just played."""
 
-    def load(self, folder: Path) -> None:
-        return
+    def save(self, folder: Path) -> None:  # noqa: B027 - most keep nothing
+        """Writes what has to survive a restart."""
+
+    def load(self, folder: Path) -> None:  # noqa: B027
+        """Reads what `save` wrote."""
+
+    def policy_gradient(
+        self,
+        played: Sequence[Episode],
+        advantages: Sequence[Floats],
+        critics: Sequence[Critic] | None = None,
+    ) -> LearningBatch:
+        """A batch of clipped policy gradient, averaged as `clip.aggregation` says.
+
+        Args:
+            advantages: of every action token of each episode.
+            critics: of each episode, for a value head.
+        """
+        longest = self.config.max_reply_tokens * self.env.max_steps
+        return policy_gradient(played, advantages, self.config.clip.aggregation, longest, critics)
 
 
-def action_tokens(episode: Episode) -> int:
-    """How many tokens the agent wrote. Raises ValueError for an episode without its tokens."""
+def tokens_of(episode: Episode) -> Tokens:
+    """The tokens of an episode. Raises ValueError for one without the sampled ones."""
     if episode.tokens is None:
         raise ValueError("a policy gradient needs episodes with the tokens that were sampled")
-    return len(episode.tokens.logprobs)
+    return episode.tokens
+
+
+def spread(played: Sequence[Episode], each: Floats) -> list[Floats]:
+    """An episode's number, for each of its action tokens."""
+    return [
+        np.full(len(tokens_of(e).logprobs), a) for e, a in zip(played, each.tolist(), strict=True)
+    ]
 
 
 def scores_of(played: Sequence[Episode]) -> Floats:
@@ -92,7 +97,7 @@ def policy_gradient(
     advantages: Sequence[Floats],
     aggregation: str,
     longest: int,
-    critics: Sequence[Critic | None] | None = None,
+    critics: Sequence[Critic] | None = None,
 ) -> LearningBatch:
     """A batch of clipped policy gradient from an advantage for every action token.
 
@@ -105,7 +110,7 @@ def policy_gradient(
         longest: action tokens an episode can have at most.
         critics: of each episode, for a value head.
     """
-    lengths = [action_tokens(e) for e in played]
+    lengths = [len(tokens_of(e).logprobs) for e in played]
     weights = [1.0] * len(played)
     norm = float(sum(lengths))
     if aggregation == "seq-mean-token-mean":
@@ -113,12 +118,9 @@ def policy_gradient(
     elif aggregation == "seq-mean-token-sum-norm":
         norm = float(len(played) * longest)
     samples = [
-        Sample(e.tokens, w, a, c)
-        for e, w, a, c in zip(
-            played, weights, advantages, critics or [None] * len(played), strict=True
-        )
-        # Without an advantage there is no gradient, but a critic learns from all.
-        if e.tokens is not None and (a.any() or c is not None)
+        Sample(tokens_of(e), w, a, critics[i] if critics else None)
+        for i, (e, w, a) in enumerate(zip(played, weights, advantages, strict=True))
+        if critics or a.any()  # a critic learns from all; without it no advantage, no gradient
     ]
     told = np.concatenate(list(advantages)) if played else np.zeros(1)
     stats = {

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ftw_agents.algorithms.base import LearningBatch
-from ftw_agents.algorithms.imitation import read_offline
+from ftw_agents.algorithms.base import Algorithm, LearningBatch
+from ftw_agents.algorithms.imitation import imitate, read_offline
 from ftw_agents.buffer import Buffer
 from ftw_agents.config import FTWConfig, TrainConfig
 from ftw_agents.filters import (
@@ -34,8 +34,7 @@ from ftw_agents.filters import (
     exponential_weights,
     sampled_counts,
 )
-from ftw_agents.lm.learner import Learner, Sample
-from ftw_agents.starts import Start, training_starts
+from ftw_agents.lm.learner import Learner
 from ftw_envs.episode import Episode
 from ftw_envs.streams import Stream
 from ftw_envs.text_env import EpisodeEnv
@@ -61,17 +60,13 @@ def check(config: TrainConfig, env: EpisodeEnv) -> None:
         raise ValueError(f"offline_iterations must be at least 0, got {ftw.offline_iterations}")
 
 
-class FTW:
+class FTW(Algorithm):
     """Follow the Winners. Raises ValueError for a file of `offline` that cannot be used."""
 
     def __init__(self, config: TrainConfig, env: EpisodeEnv) -> None:
-        self.config = config
-        self.env = env
+        super().__init__(config, env)
         self.buffer = Buffer(config.ftw.versions)
         self.given = [] if config.offline is None else read_offline(config.offline, config.env)
-
-    def starts(self, version: int) -> list[Start]:
-        return training_starts(self.env, self.config.seed, version, self.config.episodes)
 
     def batch(self, played: Sequence[Episode], version: int, learner: Learner) -> LearningBatch:
         self.buffer.add(version, played)
@@ -80,12 +75,9 @@ class FTW:
         kept, weights, stats = choose(
             [*self.buffer.episodes, *given], version, self.config.algo, self.config.ftw, stream
         )
-        samples = [
-            Sample(e.tokens or learner.lm.tokenize(e), w)
-            for e, w in zip(kept, weights, strict=True)
-        ]
-        norm = sum(x.weight * sum(x.tokens.action) for x in samples)
-        return LearningBatch(samples, norm, stats)
+        batch = imitate(kept, learner, weights)
+        batch.stats.update(stats)
+        return batch
 
     def save(self, folder: Path) -> None:
         self.buffer.save(folder / "buffer.jsonl")

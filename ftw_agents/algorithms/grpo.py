@@ -17,16 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from ftw_agents.algorithms.advantages import group_advantages
-from ftw_agents.algorithms.base import (
-    LearningBatch,
-    OnPolicy,
-    action_tokens,
-    policy_gradient,
-    scores_of,
-)
+from ftw_agents.algorithms.base import Algorithm, LearningBatch, scores_of, spread
 from ftw_agents.config import TrainConfig
 from ftw_agents.lm.learner import Learner
 from ftw_agents.starts import Start, training_starts
@@ -52,7 +44,7 @@ def check(config: TrainConfig, env: EpisodeEnv) -> None:
         )
 
 
-class GRPO(OnPolicy):
+class GRPO(Algorithm):
     """Group-relative policy optimisation."""
 
     def starts(self, version: int) -> list[Start]:
@@ -64,9 +56,7 @@ class GRPO(OnPolicy):
         config = self.config.grpo
         scores = scores_of(played)
         each = group_advantages(scores, config.group, divide_by_std=config.divide_by_std)
-        tokens = [np.full(action_tokens(e), a) for e, a in zip(played, each, strict=True)]
-        clip = self.config.clip
-        batch = policy_gradient(played, tokens, clip.aggregation, self.longest)
-        spread = scores.reshape(-1, config.group)
-        batch.stats["flat_groups"] = float((spread.min(axis=1) == spread.max(axis=1)).mean())
+        batch = self.policy_gradient(played, spread(played, each))
+        groups = scores.reshape(-1, config.group)
+        batch.stats["flat_groups"] = float((groups.min(axis=1) == groups.max(axis=1)).mean())
         return batch

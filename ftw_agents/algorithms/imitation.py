@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ftw_agents.algorithms.base import LearningBatch, OnPolicy, scores_of
+from ftw_agents.algorithms.base import Algorithm, LearningBatch, scores_of
 from ftw_agents.config import TrainConfig
 from ftw_agents.lm.learner import Learner, Sample
 from ftw_agents.starts import Start
@@ -16,14 +16,19 @@ from ftw_envs.streams import Stream
 from ftw_envs.text_env import EpisodeEnv
 
 
-def imitate(episodes: Sequence[Episode], learner: Learner) -> LearningBatch:
-    """Mean negative log-likelihood of all action tokens of `episodes`."""
-    samples = [Sample(e.tokens or learner.lm.tokenize(e)) for e in episodes]
-    norm = float(sum(sum(s.tokens.action) for s in samples))
-    return LearningBatch(samples, norm, {"batch_episodes": float(len(samples))})
+def imitate(
+    episodes: Sequence[Episode], learner: Learner, weights: Sequence[float] | None = None
+) -> LearningBatch:
+    """Mean negative log-likelihood of all action tokens of `episodes`, weighted."""
+    samples = [
+        Sample(e.tokens or learner.lm.tokenize(e), w)
+        for e, w in zip(episodes, weights or [1.0] * len(episodes), strict=True)
+    ]
+    norm = float(sum(s.weight * sum(s.tokens.action) for s in samples))
+    return LearningBatch(samples, norm, {"batch_episodes": sum(s.weight for s in samples)})
 
 
-class RAFT(OnPolicy):
+class RAFT(Algorithm):
     """The best share of the newest episodes, imitated; ties are broken at random.
 
     Source: Dong et al., "RAFT" (2023, arXiv 2304.06767), with one ranking over all starts
@@ -65,7 +70,7 @@ def read_offline(path: Path, env_id: str) -> list[Episode]:
     return episodes
 
 
-class BC(OnPolicy):
+class BC(Algorithm):
     """Imitation of the episodes in `offline`; nothing is played but evaluations."""
 
     def __init__(self, config: TrainConfig, env: EpisodeEnv) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ftw_agents.algorithms.advantages import gae, turn_starts, whitened
-from ftw_agents.algorithms.base import LearningBatch, OnPolicy, action_tokens, policy_gradient
+from ftw_agents.algorithms.base import Algorithm, LearningBatch, tokens_of
 from ftw_agents.config import TrainConfig
 from ftw_agents.lm.learner import Critic, Learner
 from ftw_envs.episode import Episode
@@ -37,12 +37,12 @@ def check(config: TrainConfig, env: EpisodeEnv) -> None:
             raise ValueError(f"ppo.{name} must be above 0, got {getattr(config.ppo, name)}")
 
 
-class PPO(OnPolicy):
+class PPO(Algorithm):
     """Proximal policy optimisation."""
 
     def batch(self, played: Sequence[Episode], version: int, learner: Learner) -> LearningBatch:
         config = self.config.ppo
-        tokens = [e.tokens for e in played if action_tokens(e) >= 0 and e.tokens is not None]
+        tokens = [tokens_of(e) for e in played]
         values = learner.values(tokens)
         advantages, critics = [], []
         for episode, t, v in zip(played, tokens, values, strict=True):
@@ -55,12 +55,6 @@ class PPO(OnPolicy):
             critics.append(Critic(places, v[places], g))
         told = np.concatenate([c.returns for c in critics])
         error = told - np.concatenate([c.values for c in critics])
-        batch = policy_gradient(
-            played,
-            whitened(advantages),
-            self.config.clip.aggregation,
-            self.longest,
-            critics,
-        )
+        batch = self.policy_gradient(played, whitened(advantages), critics)
         batch.stats["explained_variance"] = float(1 - error.var() / (told.var() + 1e-8))
         return batch

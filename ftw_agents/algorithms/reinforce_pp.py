@@ -16,25 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ftw_agents.algorithms.advantages import batch_advantages
-from ftw_agents.algorithms.base import (
-    LearningBatch,
-    OnPolicy,
-    action_tokens,
-    policy_gradient,
-    scores_of,
-)
+from ftw_agents.algorithms.base import Algorithm, LearningBatch, scores_of, spread
 from ftw_agents.lm.learner import Learner
 from ftw_envs.episode import Episode
 
 
-class ReinforcePP(OnPolicy):
+class ReinforcePP(Algorithm):
     """REINFORCE++."""
 
     def batch(self, played: Sequence[Episode], version: int, learner: Learner) -> LearningBatch:
-        each = batch_advantages(scores_of(played))
-        tokens = [np.full(action_tokens(e), a) for e, a in zip(played, each, strict=True)]
-        clip = self.config.clip
-        return policy_gradient(played, tokens, clip.aggregation, self.longest)
+        return self.policy_gradient(played, spread(played, batch_advantages(scores_of(played))))

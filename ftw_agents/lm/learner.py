@@ -60,7 +60,7 @@ class StepStats:
         kl: sum of w * KL(current || reference), nats.
         entropy: sum of w * entropy, nats.
         tokens: all tokens read, padding not counted.
-        clipped: sum of w over tokens where the clip of the ratio binds.
+        ratios, clipped: sum of w over tokens with a ratio, and where its clip binds.
         value_loss: sum of losses of the value head.
         values: places where the value head was asked.
         steps, skipped: steps taken, and those left out for a gradient that was not finite.
@@ -71,6 +71,7 @@ class StepStats:
     nll: float = 0.0
     kl: float = 0.0
     entropy: float = 0.0
+    ratios: float = 0.0
     clipped: float = 0.0
     value_loss: float = 0.0
     values: int = 0
@@ -86,11 +87,14 @@ class StepStats:
             "nll": self.nll / w,
             "kl": self.kl / w,
             "entropy": self.entropy / w,
-            "clip_share": self.clipped / w,
             "grad_norm": self.grad_norm / s,
             "skipped_steps": self.skipped,
         }
-        return means | ({"value_loss": self.value_loss / self.values} if self.values else {})
+        if self.ratios:
+            means["clip_share"] = self.clipped / self.ratios
+        if self.values:
+            means["value_loss"] = self.value_loss / self.values
+        return means
 
 
 def micro_batches(items: Sequence[Sample], max_tokens: int) -> Iterator[list[Sample]]:
@@ -287,6 +291,7 @@ class Learner:
         with torch.no_grad():
             binds = bounded * advantages < ratio * advantages
             stats.clipped += float((weight * binds).sum())
+            stats.ratios += float(weight.sum())
         return -torch.minimum(ratio * advantages, bounded * advantages)
 
     def _value_loss(

@@ -24,7 +24,7 @@ def _plan_sokoban(env: SokobanEnv) -> Plan:
 
 
 def plan(env: EpisodeEnv) -> Plan:
-    """The best replies from here on, as many as can be told ahead.
+    """The best replies: of a whole Sokoban level from its start, of a bandit's next choice.
 
     Raises:
         ValueError: there is no known best for this environment.

@@ -143,9 +143,7 @@ class SigmaTrapChainEnv(MachinesEnv):
     def _text(self) -> str:
         if self.decision == self.decisions:
             return f"Paid {self._score:.6f} in all."
-        (n1, n2), (k1, k2) = self.names, self.kinds
-        place = f"Decision {self.decision + 1} of {self.decisions}."
-        return f"{place} The {k1} one is {n1}. The {k2} one is {n2}. Choose one."
+        return f"Decision {self.decision + 1} of {self.decisions}. {self._looks()} Choose one."
 
     def _play(self, action: str) -> tuple[float, str]:
         kind = self.kind_of(action)

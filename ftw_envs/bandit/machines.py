@@ -102,6 +102,11 @@ class MachinesEnv(EpisodeEnv):
     def grammar(self) -> ActionGrammar:
         return self._grammar
 
+    def _looks(self) -> str:
+        """What the two machines of the choice at hand look like, by name."""
+        (k1, k2), (n1, n2) = self.kinds, self.names
+        return f"The {k1} one is {n1}. The {k2} one is {n2}."
+
     @abstractmethod
     def _noise(self) -> tuple[Name, ...]:
         """Name of the noise of this attempt and choice; the kind of machine joins it."""

@@ -72,8 +72,7 @@ class SigmaTrapEnv(MachinesEnv):
         return ("sigma-trap", self.noise_seed)
 
     def _state(self) -> str:
-        (k1, k2), (n1, n2) = self.kinds, self.names
-        return f"The {k1} one is {n1}. The {k2} one is {n2}."
+        return self._looks()
 
     def _first_text(self) -> str:
         return f"Two machines pay out. {self._state()} Choose one. {self._grammar.form}"

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from ftw_envs.sokoban.rules import XSB
+from ftw_envs.sokoban.views import MIN_TILE
 
 TILE = 32
 _FLOOR, _FLOOR_LINE = (232, 226, 213), (220, 213, 198)
@@ -73,10 +74,10 @@ def draw_grid(grid: npt.NDArray[np.uint8], tile_size: int = TILE) -> npt.NDArray
     """Grids of flags (..., height, width) as pictures (..., height * tile, width * tile, 3).
 
     Raises:
-        ValueError: tile_size is below 4, where the shapes cannot be told apart.
+        ValueError: tile_size is below `MIN_TILE`.
     """
-    if tile_size < 4:
-        raise ValueError(f"tile_size must be at least 4, got {tile_size}")
+    if tile_size < MIN_TILE:
+        raise ValueError(f"tile_size must be at least {MIN_TILE}, got {tile_size}")
     h, w = grid.shape[-2:]
     rows = tiles(tile_size)[grid].swapaxes(-4, -3)  # ..., height, tile, width, tile, 3
     return rows.reshape(*grid.shape[:-2], h * tile_size, w * tile_size, 3)

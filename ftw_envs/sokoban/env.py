@@ -12,13 +12,12 @@ from ftw_envs.actions import ActionGrammar, Parsed
 from ftw_envs.sokoban.deadlock import is_lost, push_distances
 from ftw_envs.sokoban.rules import ACTIONS, BOX, Board, xsb
 from ftw_envs.sokoban.sources import PackedLevel, open_levels
-from ftw_envs.sokoban.views import OBSERVATIONS, View
+from ftw_envs.sokoban.views import MIN_TILE, OBSERVATIONS, View
 from ftw_envs.text_env import EpisodeEnv
 
 RULES_VERSION = 1
 """Part of `env_version`; goes up whenever rules or texts change."""
 
-MIN_TILE = 4
 SHAPED_WEIGHT = 0.5
 """Largest sum, up or down, of what `reward="shaped"` pays beside the score."""
 

@@ -1,7 +1,7 @@
 """Level generation, addressed by index: level `i` of a split of a recipe is always the same.
 
-Every level is solved before it is accepted, with fewest pushes and fewest moves. `python -m
-ftw_envs.sokoban.generate NAME` rebuilds the shipped pack of that name from nothing.
+Every level is solved with fewest pushes before it is accepted; packs know the fewest moves
+too. `python -m ftw_envs.sokoban.generate NAME` rebuilds the shipped pack of that name.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def solve(level: Level, mode: Mode = "moves", max_positions: int = 2_000_000) ->
     kinds = np.frombuffer(level.cells, np.uint8)[cell_of]
     boxes, goals = (np.flatnonzero(kinds & flag).astype(np.int16) for flag in (BOX, GOAL))
     outside = set(level.having(BOX) + level.having(GOAL)) - set(cell_of.tolist())
-    if len(boxes) != len(goals) or any(level.cells[c] not in (BOX | GOAL,) for c in outside):
+    if len(boxes) != len(goals) or any(level.cells[c] != BOX | GOAL for c in outside):
         return None  # a box or a goal stands where the player never gets
     status, path, seen = search.search(
         nb,

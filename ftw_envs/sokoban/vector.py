@@ -194,9 +194,7 @@ class SokobanVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             raise ValueError(f"seed must have {self.num_envs} entries, got {len(seeds)}")
         if not self._started and not mask.all():
             raise ResetNeeded("the first reset() starts all games, without a reset_mask")
-        for i in np.flatnonzero(mask).tolist():
-            self._start(i, seeds[i], options)
-        self._settle(np.empty(0, np.int64))
+        self._start(np.flatnonzero(mask), seeds, options)
         self._started = True
         return self._observe(), self._infos(mask)
 
@@ -225,7 +223,7 @@ class SokobanVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         infos: dict[str, Any] = {}
         if self.autoreset_mode == AutoresetMode.SAME_STEP and games.status.any():
             infos = self._final()
-        self._settle(np.flatnonzero(games.loaded))
+        self._settle()
         return self._observe(), rewards, terminated, truncated, infos | self._infos(None)
 
     def _numbers(self, actions: Any) -> npt.NDArray[np.int64]:
@@ -265,31 +263,36 @@ class SokobanVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         load_next(games.arrays, self._slots.arrays)
         return {"final_obs": last, "_final_obs": ended, "final_info": info, "_final_info": ended}
 
-    def _start(self, i: int, noise: int | None, options: dict[str, Any]) -> None:
-        """Puts a first level on board `i`."""
+    def _start(
+        self, ids: npt.NDArray[np.int64], seeds: list[int | None], options: dict[str, Any]
+    ) -> None:
+        """Puts a first level on the boards of some games."""
         games, slots = self._games, self._slots
-        if noise is not None or self._generators[i] is None:
-            self._generators[i], _ = seeding.np_random(noise)
-            games.at[i] = self._ahead
-        if games.at[i] == self._ahead:
-            self._refill(np.array([i]))
-        if noise is None:
-            noise = int(self._draws[i, games.at[i]])
-            games.at[i] += 1
-        split, index = self._env.pick(noise, options)
-        slot = slots.add(split, index)
-        load(i, slot, games.arrays, slots.arrays)
-        self._tell(np.array([i]), np.array([slot]))
-        slots.release(slot)
+        for i in ids.tolist():
+            if seeds[i] is not None or self._generators[i] is None:
+                self._generators[i], _ = seeding.np_random(seeds[i])
+                games.at[i] = self._ahead
+        self._refill()
+        taken = []
+        for i in ids.tolist():
+            noise = seeds[i]
+            if noise is None:
+                noise = int(self._draws[i, games.at[i]])
+                games.at[i] += 1
+            taken.append(slots.add(*self._env.pick(noise, options)))
+            load(i, taken[-1], games.arrays, slots.arrays)
+        self._tell(ids, np.array(taken))
+        for slot in taken:  # not before they are told of: a slot given back is used again
+            slots.release(slot)
+        self._refill()
 
-    def _settle(self, loaded: npt.NDArray[np.int64]) -> None:
+    def _settle(self) -> None:
         """Notes the levels that came from the queue, and draws new ones where it is empty."""
         games = self._games
+        loaded = np.flatnonzero(games.loaded)
         if loaded.size:
             self._tell(loaded, games.queue[loaded, games.at[loaded] - 1].astype(np.int64))
-        empty = np.flatnonzero(games.at == self._ahead)
-        if empty.size:
-            self._refill(empty)
+            self._refill()
 
     def _tell(self, games: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]) -> None:
         self._split, self._index, self._hash = (
@@ -302,9 +305,12 @@ class SokobanVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         )
         self._shape[games] = self._slots.shape[slots]
 
-    def _refill(self, ids: npt.NDArray[np.int64]) -> None:
-        """Draws the next training levels of some games, each from its own dice."""
+    def _refill(self) -> None:
+        """Draws the next training levels where the queue is empty, from each game's own dice."""
         games, slots = self._games, self._slots
+        ids = np.flatnonzero(games.at == self._ahead)
+        if not ids.size:
+            return
         for i in ids.tolist():
             generator = self._generators[i]
             assert generator is not None

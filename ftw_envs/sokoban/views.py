@@ -13,6 +13,9 @@ from ftw_envs.sokoban.rules import BOX, GOAL, PLAYER, WALL, xsb
 from ftw_envs.text_env import CHARSET
 
 OBSERVATIONS = ("text", "coords", "image", "grid")
+MIN_TILE = 4
+"""Pixels of a cell below which its shapes cannot be told apart."""
+
 _TASK = "Sokoban. Push every box onto a goal; boxes cannot be pulled."
 _LEGEND = "# wall, @ player, $ box, . goal, * box on goal, + player on goal, - floor"
 _TASK_CHARS = 1_000
