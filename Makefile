@@ -3,13 +3,17 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint setup clean
+.PHONY: demo test smoke lint setup clean
 
 demo: setup
 	$(BIN)/ftw demo
 
 test: setup
 	$(BIN)/python -m pytest
+
+# A real model: SmolLM2-135M from a package of 93 MB, some minutes, 4 GB of memory.
+smoke: setup
+	$(BIN)/python -m pytest -m slow tests/slow
 
 lint: setup
 	$(BIN)/ruff check .

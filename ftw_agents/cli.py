@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +18,10 @@ from ftw_agents.console import bar, console, training_note
 from ftw_agents.envs_command import envs
 from ftw_agents.gallery import gallery
 from ftw_agents.levels_command import LEVELS_COMMANDS
+from ftw_agents.noise_command import noise
 from ftw_agents.play_command import play
+from ftw_agents.settings import read_file
+from ftw_agents.theory import describe_filter
 
 # Modules that import torch are imported by the command that needs them: `ftw --help` and
 # `ftw verify` must not wait for it.
@@ -88,31 +92,45 @@ def make_base() -> Any:
 
 
 def run_training(trainer: Any) -> None:
-    """Trains to the end, with a progress bar."""
-    with bar("train", trainer.config.iterations) as tell:
-        valid = [m["valid_solve_rate"] for m in trainer.metrics if "valid_solve_rate" in m]
+    """Trains to the end, with a progress bar; each kind of warning is shown once above it."""
+    from ftw_agents.health import kind_of
 
-        tell(trainer.iteration, "")
+    valid = [m["valid_solve_rate"] for m in trainer.metrics if "valid_solve_rate" in m]
+    said = {kind_of(w) for m in trainer.metrics for w in m.get("warnings", ())}
+    with bar("train", trainer.config.iterations, trainer.iteration) as tell:
 
         def progress(metrics: dict[str, Any]) -> None:
             if "valid_solve_rate" in metrics:
                 valid.append(metrics["valid_solve_rate"])
+            for warning in metrics.get("warnings", ()):
+                if kind_of(warning) not in said:
+                    said.add(kind_of(warning))
+                    console.print(f"[yellow]iteration {metrics['iteration']}:[/] {escape(warning)}")
             tell(metrics["iteration"], training_note(metrics, valid[-1]))
 
         trainer.run(progress)
 
 
-def train(config: Annotated[TrainConfig, NoPrefix], *, resume: Path | None = None) -> None:
+def train(
+    config: Annotated[TrainConfig, NoPrefix],
+    *,
+    file: Annotated[Path | None, tyro.conf.arg(name="config", metavar="FILE")] = None,
+    resume: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
+) -> None:
     """Fine-tunes a model, or goes on with a run that was stopped.
 
     Args:
         config: settings of a new run.
+        file: YAML or JSON file with some of the settings below (ftw.winners as winners under
+            ftw); those on the command line win. A run's config.json is such a file.
         resume: folder of a run to go on with; all its settings are kept.
     """
     from ftw_agents.lm.model import LanguageModel
     from ftw_agents.train import Trainer, check_start
 
     if resume is not None:
+        if file is not None:
+            raise ValueError("--resume keeps all settings of its run: leave --config out")
         trainer = Trainer.resume(resume)
     else:
         check_start(config)
@@ -121,14 +139,38 @@ def train(config: Annotated[TrainConfig, NoPrefix], *, resume: Path | None = Non
         else:
             lm = LanguageModel.load(config.base)
         trainer = Trainer.start(config, lm)
+    if trainer.config.algo in ("ftw", "ftw-expected"):
+        console.print(describe_filter(*trainer.config.ftw.filter), soft_wrap=True)
     run_training(trainer)
     out = trainer.config.out
     last = [m for m in trainer.metrics if "valid_solve_rate" in m][-1]
     console.print(
         f"valid: {last['valid_solve_rate']:.1%} [{last['valid_low']:.1%}, {last['valid_high']:.1%}]"
-        f" of {last['valid_episodes']}\nrun: {out} (config.json, metrics.jsonl, curves.png)",
+        f" of {last['valid_episodes']}\nrun: {out} "
+        "(config.json, metrics.jsonl, curves.png, samples, best)",
         soft_wrap=True,
     )
+
+
+def settings_in(args: Sequence[str]) -> TrainConfig:
+    """The settings in the file that `--config` names among `args`; the defaults without it.
+
+    Raises:
+        ValueError: the file cannot be read, or a setting in it is unknown or of a wrong type.
+    """
+    path = None
+    for i, arg in enumerate(args):
+        if arg == "--config":
+            path = "".join(args[i + 1 : i + 2])
+        elif arg.startswith("--config="):
+            path = arg.partition("=")[2]
+    if not path:  # if it was named without a path, the parser says so
+        return TrainConfig()
+    data = read_file(Path(path))
+    try:
+        return TrainConfig.from_json(data)
+    except ValueError as e:
+        raise ValueError(f"{path}: {e}") from None
 
 
 def in_view_of_base(config: TrainConfig) -> TrainConfig:
@@ -155,7 +197,7 @@ def evaluate(args: Annotated[EvaluateArgs, NoPrefix]) -> None:
         summary = play(
             player,
             args.env,
-            view_of(args),
+            view_of(args.agent, args.env, args.env_args),
             split=args.split,
             episodes=args.episodes,
             seed=args.seed,
@@ -169,22 +211,23 @@ def evaluate(args: Annotated[EvaluateArgs, NoPrefix]) -> None:
     )
 
 
-def view_of(args: EvaluateArgs) -> dict[str, Any]:
+def view_of(agent: str, env: str, env_args: tuple[str, ...]) -> dict[str, Any]:
     """The view to play: as given, else the one the run or the base was trained in."""
-    given = parse_env_args(args.env_args)
+    given = parse_env_args(env_args)
     if given:
         return given
-    config = Path(args.agent) / "config.json"
+    folder = Path(agent)
+    config = (folder.parent if (folder / "best.json").exists() else folder) / "config.json"
     if config.exists():
         import json
 
         data = json.loads(config.read_text("utf-8"))
-        if data.get("env") == args.env:
+        if data.get("env") == env:
             return parse_env_args(data.get("env_args", []))
-    if args.agent == "base":
+    if agent == "base":
         from ftw_agents.lm.base import base_view
 
-        return parse_env_args(base_view(args.env))
+        return parse_env_args(base_view(env))
     return {}
 
 
@@ -243,6 +286,7 @@ COMMANDS: dict[str, Callable[..., None] | Commands] = {
     "evaluate": evaluate,
     "submit": submit,
     "verify": verify,
+    "noise": noise,
     "envs": envs,
     "play": play,
     "gallery": gallery,
@@ -264,8 +308,12 @@ def command_line(commands: Mapping[str, Callable[..., None] | Commands]) -> Subc
 
 def main(args: list[str] | None = None) -> None:
     """Runs the command line; errors that a user can mend are one line and exit code 2."""
+    args = sys.argv[1:] if args is None else args
     try:
-        command_line(COMMANDS).cli(
+        commands = dict(COMMANDS)
+        if args[:1] == ["train"]:
+            commands["train"] = partial(train, config=settings_in(args))
+        command_line(commands).cli(
             prog="ftw",
             description="Train and compare agents that act over many steps.",
             args=args,

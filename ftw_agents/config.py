@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
+
+from ftw_agents.settings import build
+from ftw_agents.theory import Risk, choose_filter
+
+Algo = Literal["ftw", "ftw-expected", "ftw-exp", "raft", "grpo", "ppo", "reinforce++", "bc"]
 
 
 @dataclass(frozen=True)
@@ -16,18 +22,42 @@ class FTWConfig:
     """C: episodes drawn from the buffer at a time."""
     winners: int = 1
     """K: the best of each draw that are kept. K = C/2 is noise-neutral, fewer seek risk."""
+    strength: float | None = None
+    """Instead of candidates and winners: how far the filter moves the batch from the buffer,
+    as KL in nats for scores without ties. The nearest C and K are taken."""
+    risk: Risk = "seeking"
+    """With strength: which C and K, those with K < C/2 (seeking), K = C/2 or K > C/2 (averse)."""
     batch_episodes: int = 512
     """Episodes imitated in an iteration, repeats counted: J * K."""
     versions: int = 8
     """Policy versions whose episodes the buffer holds."""
     skip_flat_draws: bool = True
-    """Repeat draws in which all scores are equal; only ftw draws."""
+    """Leave out draws in which all scores are equal, for they tell nothing."""
     temperature: float = 1.0
     """Temperature of ftw-exp, in units of the score."""
     kl: float = 0.0
     """Weight of the KL term to the policy that played the newest episodes."""
     offline_iterations: int = 20
     """Iterations in which the episodes of `offline` are candidates beside the buffer."""
+
+    @property
+    def filter(self) -> tuple[int, int]:
+        """(C, K): as given, or those that `strength` and `risk` name.
+
+        Raises:
+            ValueError: no filter is as weak or as strong, or both ways are mixed.
+        """
+        given = (self.candidates, self.winners)
+        if self.strength is None:
+            if self.risk != FTWConfig.risk:
+                raise ValueError(
+                    f"risk {self.risk!r} says which filter of a strength to take: give strength "
+                    "too, or candidates and winners without risk"
+                )
+            return given
+        if given != (FTWConfig.candidates, FTWConfig.winners):
+            raise ValueError("give either strength, or candidates and winners, not both")
+        return choose_filter(self.strength, self.risk)
 
 
 @dataclass(frozen=True)
@@ -84,6 +114,27 @@ class RAFTConfig:
 
 
 @dataclass(frozen=True)
+class LoRAConfig:
+    """Settings of LoRA (needs the extra "lora")."""
+
+    rank: int = 0
+    """Rank of the adapters; 0 trains all weights instead."""
+    alpha: float = 16.0
+    """The adapters' part counts alpha / rank times."""
+    targets: str = "all-linear"
+    """Which layers get adapters: all-linear, or names with commas (q_proj,v_proj)."""
+
+    def check(self) -> None:
+        """Refuses what cannot work. Raises ValueError with what would be right."""
+        if self.rank < 0:
+            raise ValueError(f"lora.rank must be at least 0 (0 is no LoRA), got {self.rank}")
+        if not self.alpha > 0:
+            raise ValueError(f"lora.alpha must be above 0, got {self.alpha}")
+        if self.rank and find_spec("peft") is None:
+            raise ValueError("lora.rank needs the package peft: pip install 'ftw-suite[lora]'")
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """Settings of a training run."""
 
@@ -94,9 +145,7 @@ class TrainConfig:
     base: str = "tiny"
     """The model to fine-tune: "tiny" for the bundled base (which plays obs=coords unless
     env_args say otherwise), else a folder or hub name."""
-    algo: Literal["ftw", "ftw-expected", "ftw-exp", "raft", "grpo", "ppo", "reinforce++", "bc"] = (
-        "ftw"
-    )
+    algo: Algo = "ftw"
     """The algorithm; each has a file in ftw_agents/algorithms that says what it does."""
     offline: Path | None = None
     """Recorded training episodes (JSONL): candidates for ftw, what bc imitates."""
@@ -107,7 +156,11 @@ class TrainConfig:
     episodes: int = 256
     """Episodes played in an iteration."""
     lr: float = 5e-4
-    """Adam's step size."""
+    """The optimiser's step size."""
+    optimizer: Literal["adam", "sgd"] = "adam"
+    """What takes the steps; plain gradient descent keeps their size, Adam evens it out."""
+    max_grad_norm: float = 1.0
+    """Longer gradients are shortened to this norm."""
     minibatch: int = 32
     """Different episodes in one gradient step."""
     max_reply_tokens: int = 8
@@ -118,6 +171,12 @@ class TrainConfig:
     """Valid instances played in an evaluation."""
     checkpoint_every: int = 10
     """Iterations between checkpoints; a killed run loses at most what came after the last."""
+    keep_checkpoints: int = 1
+    """The newest checkpoints that stay; the best model on valid stays anyway, in best."""
+    sample_episodes: int = 3
+    """Episodes of each evaluation that are written as text, always the same instances."""
+    log: tuple[Literal["tensorboard", "trackio"], ...] = ()
+    """Where metrics go beside metrics.jsonl; each needs the extra of its name."""
     seed: int = 0
     """Names all randomness of the run."""
     ftw: FTWConfig = field(default_factory=FTWConfig)
@@ -125,6 +184,7 @@ class TrainConfig:
     grpo: GRPOConfig = field(default_factory=GRPOConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     clip: ClipConfig = field(default_factory=ClipConfig)
+    lora: LoRAConfig = field(default_factory=LoRAConfig)
 
     def check(self) -> None:
         """Refuses numbers that cannot work.
@@ -140,13 +200,26 @@ class TrainConfig:
             "eval_every",
             "eval_episodes",
             "checkpoint_every",
+            "keep_checkpoints",
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, got {self.seed}")
+        for name in ("seed", "sample_episodes"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        if self.ftw.batch_episodes < 1:
+            raise ValueError(
+                f"ftw.batch_episodes must be at least 1, got {self.ftw.batch_episodes}"
+            )
+        # Draws of one are always flat, so all of them would be repeated in vain.
+        if self.algo == "ftw" and self.ftw.skip_flat_draws and self.ftw.filter[0] == 1:
+            raise ValueError("ftw.candidates must be at least 2: a draw of one has no winner")
+        for name in self.log:
+            if find_spec(name) is None:
+                raise ValueError(f"log {name} needs a package: pip install 'ftw-suite[{name}]'")
         if self.clip.epochs < 1:
             raise ValueError(f"clip.epochs must be at least 1, got {self.clip.epochs}")
+        self.lora.check()
         if self.offline is not None and self.algo not in OFFLINE:
             raise ValueError(f"--offline goes with {', '.join(OFFLINE)}, not with {self.algo}")
 
@@ -156,31 +229,17 @@ class TrainConfig:
         data["out"] = str(self.out)
         data["offline"] = None if self.offline is None else str(self.offline)
         data["env_args"] = list(self.env_args)
+        data["log"] = list(self.log)
         return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TrainConfig:
-        """Reads what `to_json` wrote.
+        """Reads what `to_json` wrote, now or in an earlier version; what is missing is default.
 
         Raises:
-            ValueError: a key is unknown.
+            ValueError: a key is unknown or a value of the wrong type.
         """
-        unknown = data.keys() - {f.name for f in fields(cls)}
-        if unknown:
-            raise ValueError(f"unknown setting {min(unknown)!r}")
-        return cls(
-            **{
-                **data,
-                "out": Path(data["out"]),
-                "offline": None if data["offline"] is None else Path(data["offline"]),
-                "env_args": tuple(data["env_args"]),
-                "ftw": FTWConfig(**data["ftw"]),
-                "raft": RAFTConfig(**data["raft"]),
-                "grpo": GRPOConfig(**data["grpo"]),
-                "ppo": PPOConfig(**data["ppo"]),
-                "clip": ClipConfig(**data["clip"]),
-            }
-        )
+        return build(cls, data)
 
 
 OFFLINE = ("ftw", "ftw-expected", "ftw-exp", "bc")

@@ -60,7 +60,8 @@ def load_player(
 
     Args:
         spec: one of `SCRIPTED`, "base" (the bundled tiny base), a run folder (its newest
-            checkpoint), or a folder or hub name of a Hugging Face model.
+            checkpoint), or a folder or hub name of a Hugging Face model, such as the
+            folder `best` in a run.
         temperature: sampling temperature of a language model; 0 is greedy.
         max_reply_tokens: where a language model's reply is cut.
         name: what the agent is called in results; by default told by `spec`.
@@ -74,7 +75,7 @@ def load_player(
     from ftw_agents.lm.base import BaseConfig, load_base
     from ftw_agents.lm.model import LanguageModel
     from ftw_agents.lm.sampler import LMAgent
-    from ftw_agents.train import newest_checkpoint
+    from ftw_agents.run_folder import newest_checkpoint
 
     run = Path(spec)
     if spec == "base":

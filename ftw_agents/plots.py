@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ftw_envs.files import write_bytes
 
-_STYLE = {
+STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -27,7 +27,8 @@ _STYLE = {
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
+    """Writes a figure as PNG, whole or not at all."""
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=120)
     write_bytes(path, out.getvalue())
@@ -48,7 +49,7 @@ def plot_run(metrics: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Solve rates against episodes, and what was learned from, as a PNG."""
     # Where nothing is played (bc) the iterations are all there is to count.
     count = "episodes" if metrics[-1]["episodes"] else "iteration"
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2)
         exams = [m for m in metrics if "valid_solve_rate" in m]
@@ -56,8 +57,9 @@ def plot_run(metrics: Sequence[Mapping[str, Any]], path: Path) -> None:
         x = [m[count] for m in played]
         left.plot(x, [m["solve_rate"] for m in played], color=BLUE, alpha=0.35, label="training")
         rate = np.array([m["valid_solve_rate"] for m in exams])
-        low = rate - [m["valid_low"] for m in exams]
-        high = [m["valid_high"] for m in exams] - rate
+        # At rates of 0 and 1 rounding can put an end of the interval on the wrong side.
+        low = np.maximum(0, rate - [m["valid_low"] for m in exams])
+        high = np.maximum(0, [m["valid_high"] for m in exams] - rate)
         left.errorbar(
             [m[count] for m in exams],
             rate,
@@ -83,7 +85,7 @@ def plot_run(metrics: Sequence[Mapping[str, Any]], path: Path) -> None:
         right.set(xlabel=xlabel, ylabel="share", ylim=(0, 1.05))
         if right.lines:
             right.legend(loc="lower right")
-        _save(figure, path)
+        save(figure, path)
 
 
 def plot_sigma_trap(
@@ -99,7 +101,7 @@ def plot_sigma_trap(
         simulated: name -> shape (len(sigmas), seeds).
         theory: name -> (sigmas, P) of the mean field.
     """
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.4, 4), layout="constrained")
         axes = figure.subplots()
         looks = zip((BLUE, ORANGE, RED, GREEN), "os^D", strict=True)
@@ -122,4 +124,4 @@ def plot_sigma_trap(
             xscale="log", xlabel="noise of the trap, σ", ylabel="P(good arm)", ylim=(-0.02, 1.02)
         )
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-        _save(figure, path)
+        save(figure, path)

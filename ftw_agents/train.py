@@ -1,18 +1,16 @@
 """The training loop: collect, choose, imitate, evaluate now and then.
 
-A run is a folder: `config.json`, `metrics.jsonl` (a line an iteration), `checkpoints/`
-(the newest only), `curves.png`. All randomness is named by the run's seed and the
+A run is a folder, see `run_folder`. All randomness is named by the run's seed and the
 iteration, so a run resumed from a checkpoint goes on as if it had never stopped.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
@@ -20,38 +18,29 @@ from ftw_agents.algorithms import KINDS
 from ftw_agents.algorithms.base import LearningBatch
 from ftw_agents.collect import Collector
 from ftw_agents.config import TrainConfig, parse_env_args
+from ftw_agents.health import new_warnings
 from ftw_agents.lm.learner import Learner, StepStats
+from ftw_agents.lm.lora import add_adapters, load_adapters
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
+from ftw_agents.logs import Log, open_log
 from ftw_agents.plots import plot_run
-from ftw_agents.results import Summary, summarise
+from ftw_agents.results import Summary, Tally, summarise
+from ftw_agents.run_folder import Metrics, RunFolder, best_exam, newest_checkpoint
 from ftw_agents.starts import evaluation_starts
-from ftw_envs.files import write_bytes, write_json
+from ftw_envs.episode import Episode
+from ftw_envs.files import write_json
 from ftw_envs.registry import make
 from ftw_envs.streams import Stream
 
 TIMES = ("seconds", "tokens_per_second")
 """Metrics that tell of the machine, not of the run; they differ when it is repeated."""
 
-Metrics = dict[str, Any]
-
 
 class Progress(Protocol):
     """Gets the metrics of each iteration as it ends."""
 
     def __call__(self, metrics: Metrics) -> None: ...
-
-
-def newest_checkpoint(run: Path) -> Path:
-    """The newest whole checkpoint of a run.
-
-    Raises:
-        ValueError: there is none.
-    """
-    found = sorted(p for p in (run / "checkpoints").glob("[0-9]*") if p.is_dir())
-    if not found:
-        raise ValueError(f"{run}: no checkpoint there")
-    return found[-1]
 
 
 def check_settings(config: TrainConfig) -> None:
@@ -84,15 +73,25 @@ class Trainer:
 
     def __init__(self, config: TrainConfig, lm: LanguageModel) -> None:
         self.config = config
+        self.folder = RunFolder(config.out, config.keep_checkpoints)
         self.lm = lm
         self.collector = Collector(config.env, parse_env_args(config.env_args), config.episodes)
         self.exam = evaluation_starts(self.collector.env, "valid", config.eval_episodes, seed=0)
         self.agent = LMAgent(lm, max_reply_tokens=config.max_reply_tokens)
         self.kind = KINDS[config.algo]
+        if config.lora.rank:
+            add_adapters(lm.model, config.lora, config.seed)
         self.algorithm = self.kind.make(config, self.collector.env)
-        self.learner = Learner(lm, lr=config.lr, loss=self.kind.loss(config))
+        self.learner = Learner(
+            lm,
+            lr=config.lr,
+            optimizer=config.optimizer,
+            loss=self.kind.loss(config),
+            max_grad_norm=config.max_grad_norm,
+        )
         self.iteration = 0
         self.metrics: list[Metrics] = []
+        self._logs: list[Log] = []
 
     @classmethod
     def start(cls, config: TrainConfig, lm: LanguageModel) -> Trainer:
@@ -104,10 +103,13 @@ class Trainer:
         check_start(config)
         trainer = cls(config, lm)
         write_json(config.out / "config.json", config.to_json())
-        if trainer.kind.policy_gradient and config.clip.kl:
+        pulled_back = trainer.kind.policy_gradient and config.clip.kl
+        if pulled_back or config.lora.rank:
             lm.save(config.out / "reference")
+        if pulled_back:
             trainer.learner.anchor()
-        trainer._evaluate_start()
+        before = trainer._examine()
+        trainer._log({"iteration": 0, "episodes": 0, "tokens": 0, **before})
         trainer.save()
         return trainer
 
@@ -125,48 +127,71 @@ class Trainer:
         config = TrainConfig.from_json({**data, "out": str(run)})
         check_settings(config)
         checkpoint = newest_checkpoint(run)
-        trainer = cls(config, LanguageModel.load(checkpoint))
+        # With LoRA the checkpoint's model is merged; only the adapters go on exactly.
+        lora = config.lora.rank > 0
+        trainer = cls(config, LanguageModel.load(run / "reference" if lora else checkpoint))
         state = torch.load(checkpoint / "optimizer.pt", weights_only=True)
         trainer.learner.load_state(state)
         trainer.algorithm.load(checkpoint)
         if trainer.kind.policy_gradient and config.clip.kl:
-            trainer.learner.anchor(LanguageModel.load(run / "reference"))
+            trainer.learner.anchor(None if lora else LanguageModel.load(run / "reference"))
+        if lora:  # only now: the reference has the adapters of the start
+            load_adapters(trainer.lm.model, checkpoint / "lora")
         saved = json.loads((checkpoint / "state.json").read_text("utf-8"))
         trainer.iteration = saved["iteration"]
-        # Lines written after the checkpoint belong to iterations that will be done again.
-        lines = (run / "metrics.jsonl").read_text("utf-8").splitlines()
-        trainer.metrics = [json.loads(x) for x in lines[: saved["iteration"] + 1]]
-        trainer._write_metrics()
+        trainer.metrics = trainer.folder.recover(trainer.iteration, trainer.lm.save)
         return trainer
 
     def run(self, progress: Progress | None = None, stop_at: int | None = None) -> None:
         """Trains to the end, or until `stop_at` iterations are done."""
-        last = self.config.iterations
-        while self.iteration < (last if stop_at is None else min(stop_at, last)):
-            self._iterate()
-            done = self.iteration == last
-            if self.iteration % self.config.checkpoint_every == 0 or done:
-                self.save()
-            if progress is not None:
-                progress(self.metrics[-1])
-        plot_run(self.metrics, self.config.out / "curves.png")
+        config, last = self.config, self.config.iterations
+        end = last if stop_at is None else min(stop_at, last)
+        self._logs = [open_log(n, config.out, config.to_json(), self.metrics) for n in config.log]
+        try:
+            while self.iteration < end:
+                self._iterate()
+                every = self.iteration % config.checkpoint_every == 0
+                if every or self.iteration == last or self._is_best():
+                    self.save()
+                if progress is not None:
+                    progress(self.metrics[-1])
+        finally:
+            for log in self._logs:
+                log.close()
+        plot_run(self.metrics, config.out / "curves.png")
 
     def evaluate(self) -> Summary:
         """What the current policy solves of the valid split, sampled."""
         return summarise(self.collector.play(self.agent, self.exam))
 
-    def _evaluate_start(self) -> None:
-        before = self.evaluate()
-        self._log({"iteration": 0, "episodes": 0, "tokens": 0, **_exam(before)})
+    def _examine(self) -> Metrics:
+        """Evaluates, and writes the first episodes as text."""
+        tally = Tally()
+        shown: list[Episode] = []
+        for episode in self.collector.play(self.agent, self.exam):
+            tally.add(episode)
+            if len(shown) < self.config.sample_episodes:
+                shown.append(episode)
+        self.folder.write_samples(self.iteration, shown)
+        summary = tally.summary()
+        return {
+            "valid_solve_rate": summary.solve_rate,
+            "valid_low": summary.low,
+            "valid_high": summary.high,
+            "valid_episodes": summary.episodes,
+        }
 
     def _log(self, metrics: Metrics) -> None:
         self.metrics.append(metrics)
-        with open(self.config.out / "metrics.jsonl", "a", encoding="utf-8") as f:
-            f.write(json.dumps(metrics, allow_nan=False) + "\n")
+        warnings = new_warnings(self.metrics)
+        if warnings:
+            metrics["warnings"] = warnings
+        self.folder.append(metrics)
+        for log in self._logs:
+            log.write(metrics)
 
-    def _write_metrics(self) -> None:
-        lines = "".join(json.dumps(m, allow_nan=False) + "\n" for m in self.metrics)
-        write_bytes(self.config.out / "metrics.jsonl", lines.encode())
+    def _is_best(self) -> bool:
+        return best_exam(self.metrics) is self.metrics[-1]
 
     def _iterate(self) -> None:
         config, begin = self.config, time.perf_counter()
@@ -195,7 +220,7 @@ class Trainer:
         }
         self.iteration = version
         if version % config.eval_every == 0 or version == config.iterations:
-            metrics |= _exam(self.evaluate())
+            metrics |= self._examine()
         self._log(metrics)
 
     def _update(self, batch: LearningBatch, version: int) -> StepStats:
@@ -217,20 +242,20 @@ class Trainer:
         return stats
 
     def save(self) -> None:
-        """Writes a checkpoint: all there, or not there. The older one goes afterwards."""
-        folder = self.config.out / "checkpoints"
-        partial = folder / ".partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        self.lm.save(partial)
-        torch.save(self.learner.state(), partial / "optimizer.pt")
-        self.algorithm.save(partial)
-        write_json(partial / "state.json", {"iteration": self.iteration})
-        target = folder / f"{self.iteration:06d}"
-        shutil.rmtree(target, ignore_errors=True)
-        partial.rename(target)
-        for old in folder.glob("[0-9]*"):
-            if old != target:
-                shutil.rmtree(old)
+        """Writes a checkpoint, and the model as the best one if it is.
+
+        In this order: then the best model is never newer than the newest checkpoint, and
+        whatever a kill leaves of it can be written again from there.
+        """
+        self.folder.write_checkpoint(self.iteration, self._write_state)
+        if self._is_best():
+            self.folder.write_best(self.metrics[-1], self.lm.save)
+
+    def _write_state(self, folder: Path) -> None:
+        self.lm.save(folder)
+        torch.save(self.learner.state(), folder / "optimizer.pt")
+        self.algorithm.save(folder)
+        write_json(folder / "state.json", {"iteration": self.iteration})
 
 
 def _seen(summary: Summary) -> Metrics:
@@ -239,13 +264,4 @@ def _seen(summary: Summary) -> Metrics:
         "mean_score": summary.mean_score,
         "invalid_rate": summary.invalid_rate,
         "mean_turns": summary.mean_turns,
-    }
-
-
-def _exam(summary: Summary) -> Metrics:
-    return {
-        "valid_solve_rate": summary.solve_rate,
-        "valid_low": summary.low,
-        "valid_high": summary.high,
-        "valid_episodes": summary.episodes,
     }

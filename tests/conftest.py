@@ -11,7 +11,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported: nothing i
 
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from ftw_agents.collect import Collector
 from ftw_agents.lm.base import BaseConfig, new_model, vocabulary_texts
@@ -30,6 +31,24 @@ TRAP = "ftw/SigmaTrap-v0"
 @pytest.fixture(scope="session")
 def tokenizer():
     return build_tokenizer([*vocabulary_texts(MINI), *vocabulary_texts(TRAP)])
+
+
+@pytest.fixture(scope="session")
+def pieces() -> PreTrainedTokenizerFast:
+    """Byte pairs, pad == eos, no chat template: one text, many ways to write it in tokens."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=320,
+        special_tokens=["<s>", "<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(list(vocabulary_texts(MINI))[:200], trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="<s>", eos_token="<|end|>", pad_token="<|end|>"
+    )
 
 
 def imitate(lm: LanguageModel, episodes: Iterable[Episode], size: int, lr: float) -> None:

@@ -22,7 +22,8 @@ from ftw_agents.algorithms.advantages import (
     turn_starts,
     whitened,
 )
-from ftw_agents.algorithms.base import policy_gradient
+from ftw_agents.algorithms.base import policy_gradient, tokens_of
+from ftw_agents.algorithms.imitation import imitate
 from ftw_agents.collect import Collector
 from ftw_agents.config import ClipConfig, FTWConfig, GRPOConfig, PPOConfig
 from ftw_agents.lm.learner import Learner, LossConfig, Sample, StepStats
@@ -281,6 +282,39 @@ def test_bc_imitates_what_is_given(lm: LanguageModel, tmp_path: Path) -> None:
     metrics = comparable(tmp_path / "run")
     assert metrics[-1]["nll"] < 0.7 * metrics[1]["nll"]
     assert metrics[-1]["episodes"] == 0  # nothing was played
+
+
+def test_equal_episodes_are_imitated_once_with_all_their_weight(lm: LanguageModel) -> None:
+    first, second, third = played(lm, 3)
+    learner = Learner(lm, lr=1e-3)
+    batch = imitate([first, second, first, third], learner, [1.0, 2.0, 3.0, 0.5])
+    assert [s.weight for s in batch.samples] == [4.0, 2.0, 0.5]
+    assert [s.tokens for s in batch.samples] == [first.tokens, second.tokens, third.tokens]
+    apart = sum(
+        w * sum(e.tokens.action)
+        for e, w in zip([first, second, first, third], [1, 2, 3, 0.5], strict=True)
+    )
+    assert batch.norm == apart
+    assert batch.stats["batch_episodes"] == 6.5
+
+
+def test_plain_gradient_descent_keeps_the_gradients_size(lm: LanguageModel) -> None:
+    """A step is -lr times the gradient, shortened only beyond `max_grad_norm`."""
+    samples = [Sample(tokens_of(e)) for e in played(lm, 4)]
+    before = torch.nn.utils.parameters_to_vector(lm.model.parameters()).detach().clone()
+    moves = []
+    for longest in (1e9, 0.01):
+        torch.nn.utils.vector_to_parameters(before.clone(), lm.model.parameters())
+        learner = Learner(lm, lr=0.1, optimizer="sgd", max_grad_norm=longest)
+        stats = StepStats()
+        learner.step(samples, 10.0, stats)
+        after = torch.nn.utils.parameters_to_vector(lm.model.parameters()).detach()
+        moves.append(float((after - before).norm()))
+    assert stats.grad_norm > 0.01
+    assert moves[0] == pytest.approx(0.1 * stats.grad_norm, rel=1e-3)
+    assert moves[1] == pytest.approx(0.1 * 0.01, rel=1e-3)
+    with pytest.raises(ValueError, match="max_grad_norm"):
+        Learner(lm, lr=0.1, max_grad_norm=0)
 
 
 def test_given_episodes_stay_for_their_time(lm: LanguageModel, tmp_path: Path) -> None:

@@ -177,6 +177,17 @@ def test_instances_are_many_and_distinct(make: type[MachinesEnv]) -> None:
     assert max(seen.values()) == 1
 
 
+def test_one_instance_is_the_classical_bandit() -> None:
+    env = SigmaTrapEnv(instances=1)
+    assert [env.instance_count(s) for s in ("train", "valid", "test")] == [1, 1, 1]
+    assert len({env.reset(seed=seed)[0] for seed in range(20)}) == 1
+    assert SigmaTrapEnv(instances=10**9).instance_count("test") == SigmaTrapEnv().instance_count(
+        "test"
+    )
+    with pytest.raises(ValueError, match="instances must be at least 1"):
+        SigmaTrapEnv(instances=0)
+
+
 def test_names_are_no_words_of_a_text() -> None:
     assert len(set(NAMES)) == len(NAMES) == 64
     for make in CLASSES:

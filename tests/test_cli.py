@@ -84,7 +84,12 @@ def test_help_names_every_command_without_torch() -> None:
 def test_train_help_explains_every_field() -> None:
     code, out, _ = run("train", "--help")
     assert code == 0
-    for words in ("--ftw.candidates", "Adam's step size", "--resume", "K: the best of each draw"):
+    for words in (
+        "--ftw.candidates",
+        "optimiser's step size",
+        "--resume",
+        "K: the best of each draw",
+    ):
         assert words in " ".join(out.replace("│", " ").split()), words
 
 

@@ -106,6 +106,25 @@ def test_nothing_is_chosen_where_all_scores_are_equal() -> None:
     assert sampled_counts(np.ones(9), 4, 2, 100, Stream("x")).sum() == 200
 
 
+@pytest.mark.parametrize(("c", "k"), [(4, 1), (4, 2), (3, 2), (5, 4)])
+@pytest.mark.parametrize("scores", [[0, 0, 0, 1, 1, 0, 2, 0, 1], [1, 0, 0, 0, 0], [3, 2, 1, 0, 9]])
+def test_expected_weights_without_flat_draws_match_drawing(
+    c: int, k: int, scores: list[int]
+) -> None:
+    s = np.array(scores, dtype=np.float64)
+    expected = expected_weights(s, c, k, skip_flat=True)
+    drawn = sampled_counts(s, c, k, 20_000, Stream("uneven", c, k), skip_flat=True)
+    assert expected.sum() == pytest.approx(1)
+    assert drawn / drawn.sum() == pytest.approx(expected, abs=0.012)
+
+
+def test_without_flat_draws_the_best_one_wins_them_all() -> None:
+    s = np.array([0.0, 1.0, 0.0, 1.0, 0.0, 0.0])
+    assert expected_weights(s, 4, 1, skip_flat=True) == pytest.approx([0, 0.5, 0, 0.5, 0, 0])
+    assert expected_weights(s, 4, 1)[0] > 0
+    assert not expected_weights(np.ones(6), 4, 1, skip_flat=True).any()
+
+
 def test_drawing_is_reproducible() -> None:
     a, b = (sampled_counts(np.arange(30.0), 4, 1, 64, Stream("same")) for _ in range(2))
     assert (a == b).all()

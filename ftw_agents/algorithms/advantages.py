@@ -41,7 +41,9 @@ def group_advantages(scores: Floats, size: int, *, divide_by_std: bool) -> Float
     advantages = groups - groups.mean(axis=1, keepdims=True)
     if divide_by_std:
         advantages = advantages / (groups.std(axis=1, ddof=1, keepdims=True) + _EPS)
-    return advantages.reshape(-1)
+    # Rounding of the mean leaves a trace where there is no difference.
+    flat = groups.min(axis=1, keepdims=True) == groups.max(axis=1, keepdims=True)
+    return np.where(flat, 0.0, advantages).reshape(-1)
 
 
 def batch_advantages(scores: Floats) -> Floats:
@@ -49,6 +51,8 @@ def batch_advantages(scores: Floats) -> Floats:
 
     The mean is over episodes, not over tokens: else long episodes would set the baseline.
     """
+    if scores.min() == scores.max():
+        return np.zeros_like(scores)
     return (scores - scores.mean()) / (scores.std() + _EPS)
 
 

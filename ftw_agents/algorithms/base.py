@@ -69,8 +69,10 @@ class Algorithm(ABC):
             advantages: of every action token of each episode.
             critics: of each episode, for a value head.
         """
-        longest = self.config.max_reply_tokens * self.env.max_steps
-        return policy_gradient(played, advantages, self.config.clip.aggregation, longest, critics)
+        clip, longest = self.config.clip, self.config.max_reply_tokens * self.env.max_steps
+        return policy_gradient(
+            played, advantages, clip.aggregation, longest, critics, keep_all=clip.kl > 0
+        )
 
 
 def tokens_of(episode: Episode) -> Tokens:
@@ -98,6 +100,8 @@ def policy_gradient(
     aggregation: str,
     longest: int,
     critics: Sequence[Critic] | None = None,
+    *,
+    keep_all: bool = False,
 ) -> LearningBatch:
     """A batch of clipped policy gradient from an advantage for every action token.
 
@@ -109,6 +113,7 @@ def policy_gradient(
             summed, divided by episodes times `longest`).
         longest: action tokens an episode can have at most.
         critics: of each episode, for a value head.
+        keep_all: keep episodes without any advantage, for a term of the loss beside it.
     """
     lengths = [len(tokens_of(e).logprobs) for e in played]
     weights = [1.0] * len(played)
@@ -120,11 +125,11 @@ def policy_gradient(
     samples = [
         Sample(tokens_of(e), w, a, critics[i] if critics else None)
         for i, (e, w, a) in enumerate(zip(played, weights, advantages, strict=True))
-        if critics or a.any()  # a critic learns from all; without it no advantage, no gradient
+        if keep_all or critics or a.any()  # alone, no advantage is no gradient
     ]
     told = np.concatenate(list(advantages)) if played else np.zeros(1)
     stats = {
         "advantage_std": float(told.std()),
-        "useful_share": len(samples) / max(1, len(played)),
+        "useful_share": sum(bool(a.any()) for a in advantages) / max(1, len(played)),
     }
     return LearningBatch(samples, norm, stats)

@@ -47,17 +47,28 @@ def check(config: TrainConfig, env: EpisodeEnv) -> None:
         ValueError: says which setting, and what would be right.
     """
     ftw = config.ftw
-    if config.algo != "ftw-exp":
-        check_filter(ftw.candidates, ftw.winners, config.episodes)
-    if config.algo == "ftw" and ftw.batch_episodes % ftw.winners:
-        raise ValueError(
-            f"batch_episodes must be a multiple of the winners K = {ftw.winners} "
-            f"(it is J * K), got {ftw.batch_episodes}"
-        )
-    if config.algo == "ftw-exp" and not ftw.temperature > 0:
-        raise ValueError(f"temperature must be above 0, got {ftw.temperature}")
+    if config.algo == "ftw-exp":
+        if not ftw.temperature > 0:
+            raise ValueError(f"temperature must be above 0, got {ftw.temperature}")
+        if ftw.strength is not None:
+            raise ValueError("strength chooses C and K, and ftw-exp has none: set temperature")
+    else:
+        c, k = ftw.filter
+        check_filter(c, k, config.episodes)
+        if config.algo == "ftw":
+            _check_batch(ftw, k)
     if ftw.offline_iterations < 0:
         raise ValueError(f"offline_iterations must be at least 0, got {ftw.offline_iterations}")
+
+
+def _check_batch(ftw: FTWConfig, k: int) -> None:
+    size = ftw.batch_episodes
+    # Who names a strength does not name K: as many whole draws are made as fit.
+    need = "a multiple of" if ftw.strength is None else "at least"
+    if size < k or (ftw.strength is None and size % k):
+        raise ValueError(
+            f"batch_episodes must be {need} the winners K = {k} (it is J * K), got {size}"
+        )
 
 
 class FTW(Algorithm):
@@ -114,11 +125,12 @@ def choose(
 def _weights(
     scores: npt.NDArray[np.float64], algo: str, config: FTWConfig, stream: Stream
 ) -> npt.NDArray[np.float64]:
-    c, k = config.candidates, config.winners
-    if algo == "ftw-expected":
-        return expected_weights(scores, c, k) * config.batch_episodes
     if algo == "ftw-exp":
         return exponential_weights(scores, config.temperature) * config.batch_episodes
+    c, k = config.filter
+    if algo == "ftw-expected":
+        weights = expected_weights(scores, c, k, skip_flat=config.skip_flat_draws)
+        return weights * config.batch_episodes
     counts = sampled_counts(
         scores, c, k, config.batch_episodes // k, stream, skip_flat=config.skip_flat_draws
     )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -80,6 +79,11 @@ class StepStats:
     skipped: int = 0
     grad_norm: float = 0.0
 
+    def add(self, other: StepStats) -> None:
+        """Adds all sums of `other`."""
+        for f in fields(self):
+            setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
+
     def means(self) -> dict[str, float]:
         """Per-token and per-step means."""
         w, s = self.weight or math.nan, self.steps or math.nan
@@ -129,7 +133,7 @@ class LossConfig:
 
 
 class Learner:
-    """Adam on the action tokens of episodes.
+    """Gradient descent on the action tokens of episodes.
 
     The loss of a step is
 
@@ -145,7 +149,8 @@ class Learner:
 
     Args:
         lm: the model, updated in place.
-        lr: step size of Adam.
+        lr: step size.
+        optimizer: "adam" or "sgd".
         loss: see there.
         max_grad_norm: gradients are clipped to this norm.
         micro_tokens: tokens in one forward pass, padding included; bounds memory only.
@@ -159,14 +164,21 @@ class Learner:
         lm: LanguageModel,
         *,
         lr: float,
+        optimizer: str = "adam",
         loss: LossConfig | None = None,
         max_grad_norm: float = 1.0,
-        micro_tokens: int = 8192,
+        micro_tokens: int = 4096,
         betas: tuple[float, float] = (0.9, 0.95),
     ) -> None:
         self.loss = loss or LossConfig()
         if not lr > 0:
             raise ValueError(f"lr must be above 0, got {lr}")
+        if self.loss.value_coef and lm.after_head is None:
+            raise ValueError(
+                "ppo's critic needs a model whose logits come from its last hidden state"
+            )
+        if not max_grad_norm > 0:
+            raise ValueError(f"max_grad_norm must be above 0, got {max_grad_norm}")
         if self.loss.kl < 0:
             raise ValueError(f"kl must be at least 0, got {self.loss.kl}")
         if not 0 < self.loss.clip_low < 1 or not self.loss.clip_high > 0:
@@ -177,7 +189,7 @@ class Learner:
         self.lm = lm
         self.max_grad_norm = max_grad_norm
         self.micro_tokens = micro_tokens
-        parameters = list(lm.model.parameters())
+        parameters = [p for p in lm.model.parameters() if p.requires_grad]
         self.value_head: torch.nn.Linear | None = None
         if self.loss.value_coef:
             width = lm.model.get_output_embeddings().weight.shape[1]
@@ -186,7 +198,11 @@ class Learner:
             torch.nn.init.zeros_(self.value_head.bias)
             parameters += list(self.value_head.parameters())
         self._parameters = parameters
-        self.optimizer = torch.optim.Adam(parameters, lr=lr, betas=betas)
+        self.optimizer: torch.optim.Optimizer = (
+            torch.optim.SGD(parameters, lr=lr)
+            if optimizer == "sgd"
+            else torch.optim.Adam(parameters, lr=lr, betas=betas)
+        )
         self._reference: LanguageModel | None = None
 
     def anchor(self, to: LanguageModel | None = None) -> None:
@@ -196,7 +212,7 @@ class Learner:
         if to is not None:
             self._reference = to
         elif self._reference is None:
-            self._reference = LanguageModel(copy.deepcopy(self.lm.model).eval(), self.lm.tokenizer)
+            self._reference = self.lm.snapshot()
         else:
             self._reference.model.load_state_dict(self.lm.model.state_dict())
 
@@ -248,31 +264,32 @@ class Learner:
 
         Args:
             norm: what the weighted sum over tokens is divided by.
-            stats: gets this step's sums added.
+            stats: gets this step's sums added; of one that is skipped only the count.
         """
         self.optimizer.zero_grad(set_to_none=True)
+        told = StepStats()
         for group in micro_batches([x for x in batch if x.weight], self.micro_tokens):
             hidden, chosen, row = self._hidden(self.lm, group)
             weight = torch.tensor([x.weight for x in group])[row]
             logp = torch.log_softmax(self.lm.logits(hidden), dim=-1)
             taken = logp.gather(1, chosen[:, None])[:, 0]
-            loss = (weight * self._policy_loss(group, taken, weight, stats)).sum()
+            loss = (weight * self._policy_loss(group, taken, weight, told)).sum()
             if self._reference is not None:
                 with torch.no_grad():
                     there = self._hidden(self._reference, group)[0]
                     ref = torch.log_softmax(self._reference.logits(there), dim=-1)
                 kl = (logp.exp() * (logp - ref)).sum(dim=-1)
                 loss = loss + self.loss.kl * (weight * kl).sum()
-                stats.kl += float((weight * kl.detach()).sum())
+                told.kl += float((weight * kl.detach()).sum())
             if self.value_head is not None:
-                loss = loss + self.loss.value_coef * self._value_loss(group, hidden, row, stats)
+                loss = loss + self.loss.value_coef * self._value_loss(group, hidden, row, told)
             (loss / norm).backward()
             with torch.no_grad():
-                stats.entropy -= float((weight * (logp.exp() * logp).sum(dim=-1)).sum())
-                stats.nll -= float((weight * taken).sum())
-                stats.weight += float(weight.sum())
-            stats.tokens += sum(len(x.tokens.ids) for x in group)
-        self._apply(stats)
+                told.entropy -= float((weight * (logp.exp() * logp).sum(dim=-1)).sum())
+                told.nll -= float((weight * taken).sum())
+                told.weight += float(weight.sum())
+            told.tokens += sum(len(x.tokens.ids) for x in group)
+        stats.add(told if self._apply(told) else StepStats(skipped=1))
 
     def _policy_loss(
         self, group: Sequence[Sample], taken: Tensor, weight: Tensor, stats: StepStats
@@ -315,14 +332,15 @@ class Learner:
         stats.values += len(losses)
         return (torch.cat(weight) * losses).sum()
 
-    def _apply(self, stats: StepStats) -> None:
+    def _apply(self, stats: StepStats) -> bool:
+        """Takes the step, if its gradient is finite; returns whether it was."""
         norm = float(torch.nn.utils.clip_grad_norm_(self._parameters, self.max_grad_norm))
-        if math.isfinite(norm):
-            self.optimizer.step()
-            stats.steps += 1
-            stats.grad_norm += norm
-        else:
-            stats.skipped += 1
+        if not math.isfinite(norm):
+            return False
+        self.optimizer.step()
+        stats.steps += 1
+        stats.grad_norm += norm
+        return True
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint needs beside the model: optimiser, value head, reference."""
