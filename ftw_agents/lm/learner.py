@@ -161,7 +161,7 @@ class Learner:
         lr: float,
         loss: LossConfig | None = None,
         max_grad_norm: float = 1.0,
-        micro_tokens: int = 8192,
+        micro_tokens: int = 2048,
         betas: tuple[float, float] = (0.9, 0.95),
     ) -> None:
         self.loss = loss or LossConfig()

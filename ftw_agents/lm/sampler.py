@@ -1,20 +1,21 @@
 """A language model as an agent: batched sampling with the key-value cache kept across turns.
 
-Episodes that start together form a cohort with one cache. Rows may differ in length:
-each turn's new tokens are padded on the right, the padding is masked for good (a hole in
-the cache), and every token carries its own position, so a row's logits do not depend on
-its neighbours.
+Episodes that start together form a cohort with one cache. What all their prompts begin with
+is read once. Rows may differ in length: each turn's new tokens are padded on the right, the
+padding is masked for good (a hole in the cache), and every token carries its own position,
+so a row's logits do not depend on its neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache
 
 from ftw_agents.agent import History, Reply
+from ftw_agents.lm.cache import RoomyCache
 from ftw_agents.lm.model import LanguageModel
 
 
@@ -23,16 +24,16 @@ class _Cohort:
 
     def __init__(self, histories: list[History]) -> None:
         self.histories = histories
-        self.cache = DynamicCache()
+        self.cache = RoomyCache()
         self.mask = torch.zeros((len(histories), 0), dtype=torch.long)
         self.position = torch.zeros(len(histories), dtype=torch.long)
         # Sampled tokens the model has not read yet.
         self.pending: list[list[int]] = [[] for _ in histories]
 
     def keep(self, rows: list[int]) -> None:
-        """Drops all rows but these."""
+        """Drops all rows but these; those that stay may stand in another order."""
+        rows = self.cache.keep(rows)
         index = torch.tensor(rows, dtype=torch.long)
-        self.cache.batch_select_indices(index)
         self.mask, self.position = self.mask[index], self.position[index]
         self.histories = [self.histories[i] for i in rows]
         self.pending = [self.pending[i] for i in rows]
@@ -95,6 +96,8 @@ class LMAgent:
         feed = [
             pending + list(prompt) for pending, prompt in zip(cohort.pending, prompts, strict=True)
         ]
+        if len(feed) > 1 and not cohort.mask.shape[1]:
+            feed = self._read_common(cohort, feed)
         ids: list[list[int]] = [[] for _ in prompts]
         logprobs: list[list[float]] = [[] for _ in prompts]
         active = list(range(len(prompts)))
@@ -117,6 +120,23 @@ class LMAgent:
             Reply(self.lm.reply_text(tuple(r)), tuple(p), tuple(r), tuple(lp))
             for p, r, lp in zip(prompts, ids, logprobs, strict=True)
         ]
+
+    def _read_common(self, cohort: _Cohort, feed: list[list[int]]) -> list[list[int]]:
+        """Reads once what all rows begin with; gives what is left to read, a token at least."""
+        columns = zip(*(f[:-1] for f in feed), strict=False)
+        n = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
+        if n:
+            self.lm.hidden(
+                input_ids=torch.tensor([feed[0][:n]]),
+                attention_mask=torch.ones((1, n), dtype=torch.long),
+                position_ids=torch.arange(n)[None],
+                cache=cohort.cache,
+                use_cache=True,
+            )
+            cohort.cache.spread(len(feed))
+            cohort.mask = torch.ones((len(feed), n), dtype=torch.long)
+            cohort.position += n
+        return [f[n:] for f in feed]
 
     def _read(self, cohort: _Cohort, feed: list[list[int]], rows: list[int]) -> Tensor:
         """Feeds each row its tokens; logits after the last one, for `rows`, shape (n, vocab)."""
