@@ -1,0 +1,122 @@
+"""Runs the pieces of a study: each a training run of its own, in a process of its own.
+
+A piece that is done is not done again, and one that was cut off goes on from its newest
+checkpoint, so a study may be stopped at any time and started again with the same command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ftw_agents.config import TrainConfig
+from ftw_envs.files import write_bytes, write_json
+
+console = Console()
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One training run of a study.
+
+    Attributes:
+        config: its settings; `config.out` is its folder.
+        about: what the result says about it, for example {"algo": "ftw", "seed": 0}.
+        base_steps: gradient steps the tiny base is made with; None for the usual number.
+        test: test instances it is evaluated on at the end; 0 for none.
+        curve: metrics that the result keeps of every iteration that has them.
+    """
+
+    config: TrainConfig
+    about: Row
+    base_steps: int | None = None
+    test: int = 1000
+    curve: tuple[str, ...] = ("iteration", "episodes", "tokens", "solve_rate", "valid_solve_rate")
+
+
+def run_piece(piece: Piece) -> Row:
+    """Trains, or goes on training, and evaluates; gives the piece's row of the result."""
+    from ftw_agents.evaluate import Player, evaluate
+    from ftw_agents.lm.base import BaseConfig, load_base
+    from ftw_agents.lm.sampler import LMAgent
+    from ftw_agents.train import Trainer
+
+    out = piece.config.out
+    if (out / "row.json").exists():
+        row: Row = json.loads((out / "row.json").read_text("utf-8"))
+        return row
+    if (out / "checkpoints").exists():
+        trainer = Trainer.resume(out)
+    else:
+        if out.exists():  # cut off before its first checkpoint
+            import shutil
+
+            shutil.rmtree(out)
+        steps = {} if piece.base_steps is None else {"steps": piece.base_steps}
+        base = BaseConfig(env=piece.config.env, env_args=piece.config.env_args, **steps)
+        trainer = Trainer.start(piece.config, load_base(base, lambda step, steps, loss: None))
+    trainer.run()
+    metrics = trainer.metrics
+    seconds = sorted(m["seconds"] for m in metrics if "seconds" in m)
+    row = {
+        **piece.about,
+        "seconds_an_iteration": seconds[len(seconds) // 2],
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "curve": {k: [m.get(k) for m in metrics] for k in piece.curve},
+    }
+    if piece.test:
+        summary = evaluate(
+            Player(LMAgent(trainer.lm), {"name": out.name, "kind": "language-model"}),
+            piece.config.env,
+            trainer.collector.env_kwargs,
+            split="test",
+            episodes=piece.test,
+            seed=0,
+            out=out / "test",
+        )
+        row["test_solved"], row["test_episodes"] = summary.solved, summary.episodes
+    write_json(out / "row.json", row)
+    return row
+
+
+def run_pieces(
+    pieces: Sequence[Piece], jobs: int, done: Callable[[Row], None] = lambda row: None
+) -> list[Row]:
+    """Runs all pieces, `jobs` at a time with one thread each; rows in the order of `pieces`."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # read by the workers when they import torch
+    rows: dict[int, Row] = {}
+    with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
+        running = {pool.submit(run_piece, p): i for i, p in enumerate(pieces)}
+        for future in as_completed(running):
+            i = running[future]
+            rows[i] = future.result()
+            console.print(f"{len(rows)}/{len(pieces)} {pieces[i].config.out}", soft_wrap=True)
+            done(rows[i])
+    return [rows[i] for i in range(len(pieces))]
+
+
+def commit() -> str:
+    """The commit of the working tree, marked where files differ from it."""
+    git = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
+    told = subprocess.run(git, capture_output=True, text=True, check=False)
+    return told.stdout.strip() or "unknown"
+
+
+def write_result(path: Path, command: str, settings: Row, rows: Sequence[Row]) -> None:
+    """Writes a study's result: the command and commit that made it, its settings, its rows."""
+    head = {"command": command, "commit": commit(), "settings": settings}
+    lines = ",\n  ".join(json.dumps(r, sort_keys=True) for r in rows)
+    text = f'{json.dumps(head, indent=1)[:-2]},\n "rows": [\n  {lines}\n ]\n}}\n'
+    json.loads(text)
+    write_bytes(path, text.encode())
