@@ -21,7 +21,7 @@ class FTWConfig:
     versions: int = 8
     """Policy versions whose episodes the buffer holds."""
     skip_flat_draws: bool = True
-    """Repeat draws in which all scores are equal; only ftw draws."""
+    """Leave out draws in which all scores are equal, for they tell nothing."""
     temperature: float = 1.0
     """Temperature of ftw-exp, in units of the score."""
     kl: float = 0.0
@@ -107,7 +107,11 @@ class TrainConfig:
     episodes: int = 256
     """Episodes played in an iteration."""
     lr: float = 5e-4
-    """Adam's step size."""
+    """The optimiser's step size."""
+    optimizer: Literal["adam", "sgd"] = "adam"
+    """What takes the steps; plain gradient descent keeps their size, Adam evens it out."""
+    max_grad_norm: float = 1.0
+    """Longer gradients are shortened to this norm."""
     minibatch: int = 32
     """Different episodes in one gradient step."""
     max_reply_tokens: int = 8

@@ -49,19 +49,40 @@ def rank_probabilities(n: int, c: int, k: int) -> Floats:
     return np.asarray(np.exp(terms - whole).sum(axis=0) / k)
 
 
-def expected_weights(scores: Floats, c: int, k: int) -> Floats:
+def expected_weights(scores: Floats, c: int, k: int, *, skip_flat: bool = False) -> Floats:
     """Each episode's exact chance to be a winner, shape (n,), summing to 1.
 
     Episodes with equal scores share the mean of their ranks' chances, which is what
     random tie-breaking gives. Our own extension: the same target as drawing, no noise.
+
+    Args:
+        scores: shape (n,).
+        c, k: candidates drawn and winners kept in each draw.
+        skip_flat: the chance in draws whose scores are not all equal; 0 throughout where
+            there are no others. A draw is flat in a group of g equal scores with chance
+            binom(g, C) / binom(N, C), and then each of the g is as likely a winner.
     """
+    n = len(scores)
+    if skip_flat and scores.min() == scores.max():
+        check_filter(c, k, n)
+        return np.zeros(n)
     order = np.argsort(-scores, kind="stable")
-    p = rank_probabilities(len(scores), c, k)
+    p = rank_probabilities(n, c, k)
     _, group, size = np.unique(-scores[order], return_inverse=True, return_counts=True)
-    mean = np.bincount(group, weights=p) / size
+    share = np.bincount(group, weights=p)
+    if skip_flat:
+        flat = np.array([_flat_chance(int(g), n, c) for g in size])
+        # Differences of nearly equal numbers: what is not clearly above 0 is 0.
+        share = np.where(share - flat > 1e-12, share - flat, 0.0)
+        share /= share.sum()
     weights = np.empty_like(p)
-    weights[order] = mean[group]
+    weights[order] = (share / size)[group]
     return weights
+
+
+def _flat_chance(g: int, n: int, c: int) -> float:
+    """Chance that all of `c` drawn without replacement from `n` are among `g` of them."""
+    return float(np.prod([(g - i) / (n - i) for i in range(c)])) if g >= c else 0.0
 
 
 def exponential_weights(scores: Floats, temperature: float) -> Floats:

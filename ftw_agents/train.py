@@ -90,7 +90,13 @@ class Trainer:
         self.agent = LMAgent(lm, max_reply_tokens=config.max_reply_tokens)
         self.kind = KINDS[config.algo]
         self.algorithm = self.kind.make(config, self.collector.env)
-        self.learner = Learner(lm, lr=config.lr, loss=self.kind.loss(config))
+        self.learner = Learner(
+            lm,
+            lr=config.lr,
+            optimizer=config.optimizer,
+            loss=self.kind.loss(config),
+            max_grad_norm=config.max_grad_norm,
+        )
         self.iteration = 0
         self.metrics: list[Metrics] = []
 

@@ -10,7 +10,7 @@ import json
 import os
 import resource
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -33,14 +33,14 @@ class Piece:
     Attributes:
         config: its settings; `config.out` is its folder.
         about: what the result says about it, for example {"algo": "ftw", "seed": 0}.
-        base_steps: gradient steps the tiny base is made with; None for the usual number.
+        base: the tiny base it starts from.
         test: test instances it is evaluated on at the end; 0 for none.
         curve: metrics that the result keeps of every iteration that has them.
     """
 
     config: TrainConfig
     about: Row
-    base_steps: int | None = None
+    base: Any = None
     test: int = 1000
     curve: tuple[str, ...] = ("iteration", "episodes", "tokens", "solve_rate", "valid_solve_rate")
 
@@ -63,9 +63,8 @@ def run_piece(piece: Piece) -> Row:
             import shutil
 
             shutil.rmtree(out)
-        steps = {} if piece.base_steps is None else {"steps": piece.base_steps}
-        base = BaseConfig(env=piece.config.env, env_args=piece.config.env_args, **steps)
-        trainer = Trainer.start(piece.config, load_base(base, lambda step, steps, loss: None))
+        base = load_base(piece.base or BaseConfig(), lambda step, steps, loss: None)
+        trainer = Trainer.start(piece.config, base)
     trainer.run()
     metrics = trainer.metrics
     seconds = sorted(m["seconds"] for m in metrics if "seconds" in m)
@@ -90,19 +89,21 @@ def run_piece(piece: Piece) -> Row:
     return row
 
 
-def run_pieces(
-    pieces: Sequence[Piece], jobs: int, done: Callable[[Row], None] = lambda row: None
-) -> list[Row]:
-    """Runs all pieces, `jobs` at a time with one thread each; rows in the order of `pieces`."""
+def run_pieces(pieces: Sequence[Piece], jobs: int, *, fresh: bool = True) -> list[Row]:
+    """Runs all pieces, `jobs` at a time with one thread each; rows in the order of `pieces`.
+
+    Args:
+        fresh: a process for each piece, so that its peak memory is its own.
+    """
     os.environ["OMP_NUM_THREADS"] = "1"  # read by the workers when they import torch
     rows: dict[int, Row] = {}
-    with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
+    each = 1 if fresh else None
+    with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=each) as pool:
         running = {pool.submit(run_piece, p): i for i, p in enumerate(pieces)}
         for future in as_completed(running):
             i = running[future]
             rows[i] = future.result()
             console.print(f"{len(rows)}/{len(pieces)} {pieces[i].config.out}", soft_wrap=True)
-            done(rows[i])
     return [rows[i] for i in range(len(pieces))]
 
 

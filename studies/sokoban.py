@@ -18,7 +18,7 @@ import tyro
 from ftw_agents.config import TrainConfig
 from studies.pieces import Piece, Row, console, run_pieces, write_result
 
-ALGORITHMS = ("ftw", "ftw-expected", "grpo", "ppo", "reinforce++", "raft")
+ALGORITHMS = ("ftw", "grpo", "ppo", "reinforce++", "raft", "ftw-expected")
 STEP_SIZES = (2.5e-4, 5e-4, 1e-3, 2e-3)
 TUNING_SEED = 1000
 LAST = 8

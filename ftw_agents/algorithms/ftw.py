@@ -116,7 +116,8 @@ def _weights(
 ) -> npt.NDArray[np.float64]:
     c, k = config.candidates, config.winners
     if algo == "ftw-expected":
-        return expected_weights(scores, c, k) * config.batch_episodes
+        weights = expected_weights(scores, c, k, skip_flat=config.skip_flat_draws)
+        return weights * config.batch_episodes
     if algo == "ftw-exp":
         return exponential_weights(scores, config.temperature) * config.batch_episodes
     counts = sampled_counts(

@@ -11,7 +11,7 @@ from ftw_agents.algorithms.base import Algorithm, LearningBatch, scores_of
 from ftw_agents.config import TrainConfig
 from ftw_agents.lm.learner import Learner, Sample
 from ftw_agents.starts import Start
-from ftw_envs.episode import Episode, read_episodes
+from ftw_envs.episode import Episode, Tokens, read_episodes
 from ftw_envs.streams import Stream
 from ftw_envs.text_env import EpisodeEnv
 
@@ -19,11 +19,17 @@ from ftw_envs.text_env import EpisodeEnv
 def imitate(
     episodes: Sequence[Episode], learner: Learner, weights: Sequence[float] | None = None
 ) -> LearningBatch:
-    """Mean negative log-likelihood of all action tokens of `episodes`, weighted."""
-    samples = [
-        Sample(e.tokens or learner.lm.tokenize(e), w)
-        for e, w in zip(episodes, weights or [1.0] * len(episodes), strict=True)
-    ]
+    """Mean negative log-likelihood of all action tokens of `episodes`, weighted.
+
+    Episodes of the same tokens are read once, with the sum of their weights.
+    """
+    total: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[Tokens, float]] = {}
+    for episode, weight in zip(episodes, weights or [1.0] * len(episodes), strict=True):
+        tokens = episode.tokens or learner.lm.tokenize(episode)
+        key = tokens.ids, tokens.action
+        first, before = total.get(key, (tokens, 0.0))
+        total[key] = first, before + weight
+    samples = [Sample(tokens, weight) for tokens, weight in total.values()]
     norm = float(sum(s.weight * sum(s.tokens.action) for s in samples))
     return LearningBatch(samples, norm, {"batch_episodes": sum(s.weight for s in samples)})
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from platformdirs import user_cache_path
@@ -42,11 +42,13 @@ class BaseConfig:
     """How a tiny base is made."""
 
     env: str = "ftw/SokobanMini-v0"
-    """Environment whose solver it imitates."""
+    """The environment it learns to play."""
     env_args: tuple[str, ...] = ("obs=coords",)
     """The environment's keyword arguments as key=value; obs=coords is what it learns best."""
+    player: Literal["solver", "random"] = "solver"
+    """Whose games it imitates."""
     games: int = 8000
-    """Solver games on training instances, shown over and over."""
+    """Games on training instances, shown over and over."""
     steps: int = 360
     """Gradient steps; chosen so that the base solves 25 to 40 % of valid."""
     lr: float = 4e-3
@@ -116,7 +118,8 @@ def pretrain(config: BaseConfig, report: Report) -> LanguageModel:
     collector = Collector(config.env, parse_env_args(config.env_args))
     starts = training_starts(collector.env, config.seed, 0, config.games)
     lm = new_model(config, build_tokenizer(vocabulary_texts(config.env)))
-    games = [Sample(lm.tokenize(e)) for e in collector.play(SolverAgent(), starts)]
+    player = SolverAgent() if config.player == "solver" else RandomAgent()
+    games = [Sample(lm.tokenize(e)) for e in collector.play(player, starts)]
     learner = Learner(lm, lr=config.lr)
     stream = Stream("pretrain", config.seed)
     for step in range(1, config.steps + 1):

@@ -129,7 +129,7 @@ class LossConfig:
 
 
 class Learner:
-    """Adam on the action tokens of episodes.
+    """Gradient descent on the action tokens of episodes.
 
     The loss of a step is
 
@@ -145,7 +145,8 @@ class Learner:
 
     Args:
         lm: the model, updated in place.
-        lr: step size of Adam.
+        lr: step size.
+        optimizer: "adam" or "sgd".
         loss: see there.
         max_grad_norm: gradients are clipped to this norm.
         micro_tokens: tokens in one forward pass, padding included; bounds memory only.
@@ -159,14 +160,17 @@ class Learner:
         lm: LanguageModel,
         *,
         lr: float,
+        optimizer: str = "adam",
         loss: LossConfig | None = None,
         max_grad_norm: float = 1.0,
-        micro_tokens: int = 2048,
+        micro_tokens: int = 4096,
         betas: tuple[float, float] = (0.9, 0.95),
     ) -> None:
         self.loss = loss or LossConfig()
         if not lr > 0:
             raise ValueError(f"lr must be above 0, got {lr}")
+        if not max_grad_norm > 0:
+            raise ValueError(f"max_grad_norm must be above 0, got {max_grad_norm}")
         if self.loss.kl < 0:
             raise ValueError(f"kl must be at least 0, got {self.loss.kl}")
         if not 0 < self.loss.clip_low < 1 or not self.loss.clip_high > 0:
@@ -186,7 +190,11 @@ class Learner:
             torch.nn.init.zeros_(self.value_head.bias)
             parameters += list(self.value_head.parameters())
         self._parameters = parameters
-        self.optimizer = torch.optim.Adam(parameters, lr=lr, betas=betas)
+        self.optimizer: torch.optim.Optimizer = (
+            torch.optim.SGD(parameters, lr=lr)
+            if optimizer == "sgd"
+            else torch.optim.Adam(parameters, lr=lr, betas=betas)
+        )
         self._reference: LanguageModel | None = None
 
     def anchor(self, to: LanguageModel | None = None) -> None:

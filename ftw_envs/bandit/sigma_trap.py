@@ -49,6 +49,8 @@ class SigmaTrapEnv(MachinesEnv):
     - `good_sigma`: standard deviation of the good arm, at least 0.
     - `good_mean`, `trap_mean`: mean payouts, the first above the second.
     - `max_steps`: replies until truncation.
+    - `instances`: only so many of each split, the first ones; with 1 the text never
+      changes, as in the classical two-armed bandit.
     - `render_mode`: None, "ansi" or "rgb_array".
 
     ## Versions
@@ -57,8 +59,32 @@ class SigmaTrapEnv(MachinesEnv):
 
     env_version = f"sigma-trap{RULES_VERSION}"
 
+    def __init__(
+        self,
+        sigma: float = 4.0,
+        *,
+        good_sigma: float = 0.1,
+        good_mean: float = 1.0,
+        trap_mean: float = 0.0,
+        max_steps: int = 3,
+        instances: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(
+            sigma,
+            good_sigma=good_sigma,
+            good_mean=good_mean,
+            trap_mean=trap_mean,
+            max_steps=max_steps,
+            render_mode=render_mode,
+        )
+        if instances is not None and instances < 1:
+            raise ValueError(f"instances must be at least 1, got {instances!r}")
+        self.instances = instances
+
     def instance_count(self, split: str) -> int:
-        return 2 * len(name_pairs()[split])
+        count = 2 * len(name_pairs()[split])
+        return count if self.instances is None else min(count, self.instances)
 
     def _load(self, split: str, index: int) -> str:
         names = name_pairs()[split][index // 2]
