@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ class LanguageModel:
         self.next_chunk = lru_cache(maxsize=65536)(self._next_chunk)
         self.reply_text = lru_cache(maxsize=4096)(self._reply_text)
         self._reply_ids = lru_cache(maxsize=4096)(self._ids)
+        self._read_ahead: dict[str, tuple[int, ...]] = {}
         self.after_head = self._after_head()
 
     @classmethod
@@ -110,7 +111,10 @@ class LanguageModel:
         return text
 
     def _ids(self, text: str) -> tuple[int, ...]:
-        ids = tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return self._checked(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _checked(self, written: list[int]) -> tuple[int, ...]:
+        ids = tuple(written)
         if max(ids, default=0) >= self._known:
             raise ValueError(
                 f"the tokenizer writes {self.tokenizer.decode([max(ids)])!r} as token {max(ids)}, "
@@ -139,8 +143,19 @@ class LanguageModel:
         first = set(self._ids(self._tail("x"))[:1]) & set(self.tokenizer.all_special_ids)
         return frozenset(stop | first), min(first, default=self.eos)
 
+    def _first_text(self, observation: str) -> str:
+        return self._render([{"role": "user", "content": observation}], ask=True)
+
     def _first_chunk(self, observation: str) -> tuple[int, ...]:
-        return self._ids(self._render([{"role": "user", "content": observation}], ask=True))
+        ids = self._read_ahead.pop(observation, None)
+        return self._ids(self._first_text(observation)) if ids is None else ids
+
+    def read_ahead(self, observations: Sequence[str]) -> None:
+        """Cuts first observations into tokens, many at once, which is faster than one by one."""
+        new = list(dict.fromkeys(observations))
+        texts = [self._first_text(o) for o in new]
+        written = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        self._read_ahead = {o: self._checked(ids) for o, ids in zip(new, written, strict=True)}
 
     def _next_chunk(self, observation: str, ended: bool) -> tuple[int, ...]:
         ids = self._ids(self._tail(observation))

@@ -83,6 +83,9 @@ class LMAgent:
             raise ValueError("a history must be shown to act() from its first turn on")
         if fresh:
             self._cohorts.append(_Cohort(fresh))
+            texts = [h.observations[0] for h in fresh]
+            if len(texts) > 1 and all(isinstance(t, str) for t in texts):
+                self.lm.read_ahead(texts)
         replies: dict[History, Reply] = {}
         for cohort in self._cohorts:
             replies.update(zip(cohort.histories, self._turn(cohort), strict=True))
