@@ -90,7 +90,7 @@ class ActionGrammar:
 
     def parse(self, reply: str) -> Parsed:
         """The one action that `reply` names, or why there is none. Never raises."""
-        action = self._by_word.get(reply)  # the common case, without regular expressions
+        action = self._exact(reply)  # the common case, without regular expressions
         if action is not None:
             return Parsed(action)
         if len(reply) > MAX_REPLY_CHARS:
@@ -106,7 +106,13 @@ class ActionGrammar:
         if len(answers) > 1:
             return Parsed(None, f"The reply holds more than one answer. {self.form}")
         action = answers.pop()
-        if action is None:
-            what = "no known action" if self.max_moves == 1 else "no known actions, or too many"
-            return Parsed(None, f"The reply holds {what}. {self.form}")
-        return Parsed(action)
+        return Parsed(None, self._refusal(found[0])) if action is None else Parsed(action)
+
+    def _exact(self, reply: str) -> str | None:
+        """The action that is written exactly so, without anything around it."""
+        return self._by_word.get(reply)
+
+    def _refusal(self, text: str) -> str:
+        """What is wrong with an answer that is no action, and what would be right."""
+        what = "no known action" if self.max_moves == 1 else "no known actions, or too many"
+        return f"The reply holds {what}. {self.form}"
