@@ -71,6 +71,7 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
     repeatable: ClassVar[bool] = True
+    splits: ClassVar[tuple[str, ...]] = SPLITS
 
     env_version: str
     """Fingerprint of rules and instances; it changes whenever a result could."""
@@ -178,8 +179,8 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
         if unknown:
             raise ValueError(f"reset options are split and index, got {unknown[0]!r}")
         split = options.get("split", "train")
-        if split not in SPLITS:
-            raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+        if split not in self.splits:
+            raise ValueError(f"split must be one of {', '.join(self.splits)}, got {split!r}")
         count = self.instance_count(split)
         index = options.get("index")
         if index is None:

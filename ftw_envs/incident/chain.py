@@ -7,7 +7,12 @@ Rows of sources that a level does not have are left out later (`world.py`).
 
 from __future__ import annotations
 
-from ftw_envs.incident.families import LOCAL_VECTORS, LOGIN_VECTORS, SERVICE_VECTORS
+from ftw_envs.incident.families import (
+    INSIDE_VECTORS,
+    LOCAL_VECTORS,
+    LOGIN_VECTORS,
+    SERVICE_VECTORS,
+)
 from ftw_envs.incident.instance import MINUTE, NOWHERE, Attack, Incident
 from ftw_envs.incident.log import Rows, bits
 from ftw_envs.streams import Stream
@@ -87,7 +92,9 @@ def _entry(rows: Rows, incident: Incident, attack: Attack, stream: Stream) -> No
 def _moves(rows: Rows, incident: Incident, attack: Attack, stream: Stream) -> None:
     for i, host in enumerate(attack.path[1:], 1):
         t, user = attack.arrivals[i], attack.accounts[i]
-        evidence = bits("path", "accounts", *(("entry", "vector") if i == 1 else ()))
+        inside = attack.vector in INSIDE_VECTORS  # then the first move is all there is to see
+        first = ("entry", *(("vector", "start") if inside else ())) if i == 1 else ()
+        evidence = bits("path", "accounts", *first)
         method = incident.users[user].method
         login_rows(rows, t, host, user, attack.path[i - 1], method, evidence)
         act = stream.choice(("sudo", "exec", "read"))

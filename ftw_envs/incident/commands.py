@@ -187,7 +187,7 @@ class CommandGrammar(ActionGrammar):
                     raise RefusedError(f"{_short(key)} is given twice; once is enough.")
                 options[key] = value
         read = getattr(self, f"_{verb}", None) or self._bare
-        return read(verb, args, options)  # type: ignore[no-any-return]
+        return read(verb, args, options)
 
     def _check(
         self, verb: str, args: list[str], options: dict[str, str], want: str, n: int,
@@ -396,4 +396,3 @@ def place_of(text: str) -> int:
     """The number of a handle of a host or an address; `instance.handle` goes the other way."""
     number = int(text[1:]) - 1
     return {"h": 0, "x": ADDRESS, "i": LEASE}[text[0]] + number
-

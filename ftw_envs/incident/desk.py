@@ -64,7 +64,8 @@ class Desk:
         """Which rows a search or a count is about, shape (n,)."""
         world = self.world
         log, now = world.log, world.now
-        mask = log.there(now) & (log.source == SOURCE_CODE[command.args[0]]) & (log.t <= now)
+        mask: npt.NDArray[np.bool_] = log.there(now) & (log.t <= now)
+        mask &= log.source == SOURCE_CODE[command.args[0]]
         for key, value in command.options.items():
             if key == "act":
                 mask &= log.act == ACT_CODE[value]
@@ -116,14 +117,14 @@ class Desk:
         self._by_id[number] = uid
         shift = self.world.skew[int(log.host[i])]
         text = f"r{number} t{(int(log.t[i]) + shift) // MINUTE:+d} h{log.host[i] + 1} "
-        text += ACT_NAMES[log.act[i]]
+        text += ACT_NAMES[int(log.act[i])]
         if log.user[i] >= 0:
             text += f" u={handle_user(int(log.user[i]))}"
         if log.src[i] >= 0:
             text += f" s={handle(int(log.src[i]))}"
         if log.dst[i] >= 0:
             text += f" d={handle(int(log.dst[i]))}"
-        return text + (f" m={HOWS[log.how[i]]}" if log.how[i] else "")
+        return text + (f" m={HOWS[int(log.how[i])]}" if log.how[i] else "")
 
     def _see(self, i: int) -> None:
         self.shown |= int(self.world.log.evidence[i])
@@ -287,7 +288,9 @@ class Desk:
     def _last_logins(self, host: int) -> list[str]:
         """The last logins that the host itself remembers: those since its logs began."""
         log, now = self.world.log, self.world.now
-        mask = log.there(now) & (log.host == host) & (log.act == ACT_CODE["accept"]) & (log.t <= now)
+        mask = (
+            log.there(now) & (log.host == host) & (log.act == ACT_CODE["accept"]) & (log.t <= now)
+        )
         lines = []
         for i in np.flatnonzero(mask)[::-1][:3].tolist():
             when = f"t{int(log.t[i]) // MINUTE:+d}"
@@ -396,4 +399,3 @@ def _named(by: str, value: int) -> str:
     if by == "act":
         return ACT_NAMES[value]
     return handle_user(value) if by == "user" else handle(value)
-

@@ -18,6 +18,9 @@ DAY = 24 * HOUR
 ADMIN_ACTS = ("sudo", "cron", "key", "unit", "useradd", "newkey", "service", "task", "exec",
               "upload", "install", "archive", "dump", "pod")  # fmt: skip
 """What admins and service accounts do with a ticket; each is something attackers do too."""
+PERSONAL = ("macro", "download", "consent")
+LOOKALIKES = (*PERSONAL, "imds", "anon", "podexec", "exec", "upload", "install")
+"""What looks like a way in, and happens on hosts where nobody came in too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +171,9 @@ def _flows(incident: Incident, noise: Stream, rows: Rows, n: int, span: tuple[in
     host, dst = table[_pick(noise, n, len(known))].T
     t = _times(noise, n, *span)
     big = (dst == incident.vault) | (noise.uniforms(n) < 0.2)
-    rows.add_many(t[big], "net", host[big], "large", dst=dst[big])
-    rows.add_many(t[~big], "net", host[~big], "out", dst=dst[~big])
+    calls = noise.uniforms(n) < 0.4  # monitors and update checks, as regular as an implant's
+    for act, mask in (("large", big), ("beacon", ~big & calls), ("out", ~big & ~calls)):
+        rows.add_many(t[mask], "net", host[mask], act, dst=dst[mask])
     works = [h for h, x in enumerate(hosts) if x.role == "work"]
     if works:
         attack = incident.attack
@@ -201,6 +205,14 @@ def _work(
         user, host = able[i]
         out.rows.add(t, "audit", host, ADMIN_ACTS[a], user=user)
         out.tickets.append(Ticket(t - 5 * MINUTE, host, user, ADMIN_ACTS[a]))
+    entry = incident.attack.path[0] if incident.attack else NOWHERE
+    for act in LOOKALIKES:  # harmless here; where the attacker came in it would not be told apart
+        if noise.uniform() < min(1.0, n / 15):
+            at = noise.integer(len(incident.hosts))
+            if at != entry:
+                user = noise.integer(len(incident.users)) if act in PERSONAL else NOWHERE
+                t = span[0] + noise.integer(span[1] - span[0])
+                out.rows.add(t, "audit", at, act, user=user)
     rest = n - half
     host = _pick(noise, rest, len(incident.hosts))
     out.rows.add_many(_times(noise, rest, *span), "audit", host, "update")

@@ -14,12 +14,12 @@ SLOT_TEXT = {
     "c2": "the outside address that his implants talk to",
     "persist": "how he would come back: " + " ".join(PERSISTENCE),
     "verdict": "incident, or none if the alert is false (then no other slot)",
-    "start": "when he came in, as in start=t-90",
-    "cause": "what let him in: " + " ".join(CAUSES),
+    "start": "when he came in (or first went where he had no business), as in start=t-90",
+    "cause": "what let him in: " + "; ".join(f"{c} ({' '.join(v)})" for c, v in CAUSES.items()),
     "impact": "what he did in the end: " + " ".join(IMPACTS),
 }
 VERB_TEXT = {
-    "search": "search SOURCE [host= user= src= dst= act= how= since=90m until=30m n=6]: newest rows",
+    "search": "search SOURCE [host= user= src= dst= act= how= since=90m until=30m n=6]: newest",
     "count": "count SOURCE by=host|user|src|dst|act [filters]",
     "inspect": "inspect HOST ps|net|cron|keys|files|logins: live; the attacker may notice",
     "raw": "raw ROW: the whole line of a row, as in raw r1",

@@ -15,7 +15,14 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 
-from ftw_envs.incident.families import FAMILIES, HELD_OUT, LOGIN_VECTORS, SERVICE_VECTORS, Family
+from ftw_envs.incident.families import (
+    FAMILIES,
+    HELD_OUT,
+    INSIDE_VECTORS,
+    LOGIN_VECTORS,
+    SERVICE_VECTORS,
+    Family,
+)
 from ftw_envs.incident.levels import LEVELS, Level
 from ftw_envs.incident.names import names
 from ftw_envs.incident.techniques import CAUSE_OF
@@ -120,6 +127,11 @@ class Attack:
         return self.arrivals[0]
 
     @property
+    def began(self) -> int:
+        """When a report says he came in; people who are inside begin with their first move."""
+        return self.arrivals[1 if self.vector in INSIDE_VECTORS else 0]
+
+    @property
     def alert_host(self) -> int:
         """The host that the alert names."""
         return self.persist_host if self.alert == "persist" else self.path[-1]
@@ -174,7 +186,7 @@ def truth(incident: Incident) -> dict[str, object]:
         "c2": handle(a.c2),
         "persist": a.persist,
         "verdict": "incident",
-        "start": a.start // MINUTE,
+        "start": a.began // MINUTE,
         "cause": CAUSE_OF[a.vector],
         "impact": a.impact,
     }

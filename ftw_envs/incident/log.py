@@ -104,7 +104,12 @@ class Log:
         self._set(table, np.arange(n), table[0] + late, lost, np.zeros(n, bool))
 
     def _set(
-        self, table: Ints, uid: Ints, arrives: Ints, lost: npt.NDArray[np.bool_], saved: npt.NDArray[np.bool_]
+        self,
+        table: Ints,
+        uid: Ints,
+        arrives: Ints,
+        lost: npt.NDArray[np.bool_],
+        saved: npt.NDArray[np.bool_],
     ) -> None:
         self.table = table
         self.uid = uid

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ftw_envs.incident.instance import MINUTE, Incident, truth
-from ftw_envs.incident.levels import Level
 from ftw_envs.incident.log import SLOT_BIT
 
 WEIGHTS = {
@@ -52,8 +51,9 @@ def slot_score(slot: str, said: str, incident: Incident) -> float:
         assert isinstance(right, list)
         return _f1(set(said.split(",")), set(right))
     if slot == "start":
-        assert incident.attack is not None and isinstance(right, int)
-        return float(abs(int(said[1:]) - right) <= start_tolerance(incident.attack.start))
+        assert incident.attack is not None
+        assert isinstance(right, int)
+        return float(abs(int(said[1:]) - right) <= start_tolerance(incident.attack.began))
     return float(said == right)
 
 
@@ -65,7 +65,7 @@ def slot_scores(board: dict[str, str], incident: Incident) -> dict[str, float]:
 
 
 def is_solved(board: dict[str, str], incident: Incident, out: bool, cost: int) -> bool:
-    """Whether all that the level asks for is exactly right, and the attacker is out where he must."""
+    """Whether all that the level asks for is exactly right, and the attacker out where he must."""
     level = incident.level
     if incident.attack is None:
         right = board == {"verdict": "none"}
@@ -116,5 +116,3 @@ def _seen(slot: str, shown: int) -> bool:
     if slot == "verdict":
         return shown != 0
     return bool(shown & SLOT_BIT["vector" if slot == "cause" else slot])
-
-

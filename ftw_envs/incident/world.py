@@ -116,7 +116,7 @@ class World:
         self._plan()
 
     def _keep(self, age: int, rates: Rates) -> Ints:
-        """Seconds that each source of each host is kept: at least as long as the incident is old."""
+        """Seconds that each source of each host is kept: at least the age of the incident."""
         shape = (len(self.incident.hosts), len(SOURCE_CODE))
         if self.level.rotation is None or self.frozen:
             return np.full(shape, 10**9, np.int64)
@@ -293,7 +293,7 @@ class World:
     # What the investigator sets off.
 
     def trigger(self, what: str, host: int, chance: float) -> None:
-        """Something that the attacker may notice: dice named by what, where, and how often so far."""
+        """Something that the attacker may notice: dice named by what, where, how often."""
         attack = self.attack
         if attack is None or self.frozen or not self.level.wipes or self.stance == "gone":
             return
@@ -341,9 +341,7 @@ class World:
         if not set(attack.accounts) <= self.locked | reset:
             return False
         reachable = self.c2 - self.blocked
-        return all(
-            h in self.isolated or h in self.cleaned or not reachable for h in self.implants
-        )
+        return all(h in self.isolated or h in self.cleaned or not reachable for h in self.implants)
 
     def restarts(self, host: int) -> int | None:
         """When a host was last restarted for a patch, NOWHERE-free: None if it was not."""
@@ -375,4 +373,3 @@ def alert_text(incident: Incident) -> str:
     return {"encrypt": f"files being encrypted on {host}", "mine": f"high load on {host}"}[
         attack.alert
     ]
-

@@ -1,0 +1,165 @@
+"""What a scripted investigator knows: read from replies, with the habits to hold it against."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+
+_ROW = re.compile(
+    r"r[0-9]+ t([+-][0-9]+) (h[0-9]+) ([a-z-]+)(?: u=(u[0-9]+))?(?: s=([a-z0-9]+))?"
+    r"(?: d=([a-z0-9]+))?(?: m=([a-z]+))?"
+)
+_SYMPTOMS = (("large outbound", "flow"), ("encrypted", "encrypt"), ("high load", "mine"))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row as replies show it; `t` in minutes to the alert, "" for what is not told."""
+
+    t: int
+    host: str
+    act: str
+    user: str
+    src: str
+    dst: str
+    how: str
+
+
+def read_lines(text: str) -> list[Line]:
+    """The rows in a reply, in its order."""
+    return [Line(int(m[1]), *(g or "" for g in m.groups()[1:])) for m in _ROW.finditer(text)]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHost:
+    """A line of `hosts`."""
+
+    role: str
+    sends_to: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownUser:
+    """A line of `users`."""
+
+    kind: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+class Case:
+    """One investigation.
+
+    Args:
+        first: the first observation.
+
+    Attributes:
+        alert_host, symptom: from the alert.
+        slots, sources: what the report needs, and the logs there are.
+        contains: whether the attacker has to be put out.
+        staff: whether people travel, as tickets tell.
+        hosts, users: the directory, by handle.
+        path, entry, accounts, vector, c2, persist, impact, start: what was found so far.
+        talking, channels: hosts with implants, and the addresses they talk to.
+    """
+
+    def __init__(self, first: str) -> None:
+        alert = first.split(". ", 1)[0]
+        hosts = re.findall(r"h[0-9]+", alert)
+        self.alert_host = hosts[0]
+        self.symptom = next((s for words, s in _SYMPTOMS if words in alert), "persist")
+        self.sources = re.findall(r"[a-z0-9]+", first.split("Logs: ", 1)[1].split(".", 1)[0])
+        needs = first.split("The report needs:\n", 1)[1]
+        self.slots = re.findall(r"^([a-z0-9]+): ", needs, re.M)
+        self.contains = "isolate HOST" in first
+        self.staff = "ask USER" in first
+        self.hosts: dict[str, KnownHost] = {}
+        self.users: dict[str, KnownUser] = {}
+        self.leases: dict[str, list[tuple[str, str]]] = {}
+        self.path: list[str] = []
+        self.entry: str | None = None
+        self.accounts: list[str] = []
+        self.vector: str | None = None
+        self.c2: str | None = None
+        self.persist: str | None = None
+        self.persist_host: str | None = None
+        self.impact: str | None = None
+        self.start: int | None = None
+        self.first_move: Line | None = None
+        self.talking: list[str] = []
+        self.channels: list[str] = []
+
+    def body(self, reply: str) -> str:
+        """A reply without its first line, which tells the time and the commands left."""
+        return reply.split("\n", 1)[1] if "\n" in reply else ""
+
+    def learn_hosts(self, text: str) -> str | None:
+        """Reads `hosts`; the command that shows the rest, if there is more."""
+        for h, role, to in re.findall(r"^(h[0-9]+) ([a-z0-9]+) [a-z]+ to (\S+)$", text, re.M):
+            self.hosts[h] = KnownHost(role, tuple(to.split(",")))
+        return self._more(text)
+
+    def learn_users(self, text: str) -> str | None:
+        """Reads `users`; the command that shows the rest, if there is more."""
+        for u, kind, places in re.findall(r"^(u[0-9]+) ([a-z]+) [a-z]+ (\S+)$", text, re.M):
+            sources, targets = places.split(">")
+            self.users[u] = KnownUser(kind, tuple(sources.split(",")), tuple(targets.split(",")))
+        return self._more(text)
+
+    def _more(self, text: str) -> str | None:
+        more = re.search(r"^more: (.+)$", text, re.M)
+        return more[1] if more else None
+
+    def usual_login(self, place: str, host: str) -> bool:
+        """Whether somebody logs in to `host` from `place` as a habit."""
+        if place == host:
+            return True
+        return any(place in u.sources and host in u.targets for u in self.users.values())
+
+    def habit(self, row: Line) -> bool:
+        """Whether a login is a habit of its account."""
+        user = self.users.get(row.user)
+        if user is None:
+            return False
+        return row.src in user.sources and (row.host in user.targets or row.src == row.host)
+
+    def holder(self, address: str, t: int) -> str:
+        """The host that had a leased address at minute `t`."""
+        changes = sorted((int(since), h) for since, h in self.leases[address])
+        held = [h for since, h in changes if since <= t]
+        return held[-1] if held else changes[0][1]
+
+    def take(self, rows: list[Line]) -> None:
+        """Adds the accounts of these rows to the attacker's."""
+        for row in rows:
+            if row.user and row.user not in self.accounts:
+                self.accounts.append(row.user)
+
+    def later(self, row: Line) -> bool:
+        """Whether a row comes after the first move, so cannot be the way in."""
+        return self.first_move is not None and row.t > self.first_move.t
+
+    def announced(self, row: Line, tickets: str) -> bool:
+        """Whether a ticket tells of a row: the same act, a few minutes before."""
+        times = re.findall(rf"^t([+-][0-9]+) .*\b{row.act}$", tickets, re.M)
+        return any(0 <= row.t - int(t) <= 10 for t in times)
+
+    def file(self, cause_of: Mapping[str, str]) -> Generator[str, str, None]:
+        """Fills the report with what was found, and files it."""
+        values = {
+            "entry": self.entry,
+            "path": ",".join(self.path) or None,
+            "accounts": ",".join(self.accounts) or None,
+            "vector": self.vector,
+            "c2": self.c2,
+            "persist": self.persist,
+            "verdict": "incident",
+            "start": None if self.start is None else f"t{self.start:+d}",
+            "cause": cause_of.get(self.vector or ""),
+            "impact": self.impact,
+        }
+        for slot in (s for s in self.slots if s in values):
+            value = values[slot]
+            yield f"set {slot}={'unknown' if value is None else value}"
+        yield "report"
