@@ -12,19 +12,20 @@ from collections.abc import Callable, Generator, Sequence
 
 from ftw_agents.agent import History, Reply
 from ftw_agents.scripted.case import Case, Line, read_lines
-from ftw_envs.incident.techniques import CAUSE_OF, IMPACTS, PERSISTENCE
+from ftw_envs.incident.chain import IMPACT_ACTS
+from ftw_envs.incident.families import LOGIN_VECTORS
+from ftw_envs.incident.techniques import CAUSE_OF, PERSISTENCE
 
 Play = Generator[str, str, None]
-Ask = Generator[str, str, str]
 
-_BY_METHOD = {"key": "stolen-key", "token": "ci-token", "mfa": "mfa-push", "session": "token-theft"}
+_BY_METHOD = {how: vector for vector, how in LOGIN_VECTORS.items()}
 _BY_ACT = {
     "macro": "macro", "download": "link", "consent": "consent", "imds": "metadata",
     "anon": "open-api", "podexec": "pod-escape", "install": "bad-package", "upload": "web-upload",
     "exec": "web-rce",
 }  # fmt: skip
 _PERSONAL = ("macro", "download", "consent")
-_IMPACT_OF = {("archive" if w == "exfil" else w): w for w in IMPACTS}
+_IMPACT_OF = {act: impact for impact, act in IMPACT_ACTS.items()}
 
 
 def _count(case: Case, query: str) -> Generator[str, str, list[str]]:
@@ -315,8 +316,8 @@ class ScriptAgent:
                 else:
                     reply = play.send(text)
             except StopIteration:  # the script is at its end, the episode is not
-                reply, play = "report", (yield_report := _reports())
-                next(yield_report)
+                play = _reports()
+                reply = next(play)
             running[history] = play
             replies.append(Reply(reply))
         self._running = running

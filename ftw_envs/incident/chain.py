@@ -40,14 +40,6 @@ def attack_rows(rows: Rows, incident: Incident, until: int) -> None:
     _talk(rows, attack, stream, until)
 
 
-def login_rows(rows: Rows, t: int, host: int, user: int, src: int, how: str, evidence: int) -> None:
-    """A login in all three sources that tell of one."""
-    flow = "inbound" if src >= 100 else "conn"
-    rows.add(t, "auth", host, "accept", user=user, src=src, how=how, evidence=evidence)
-    rows.add(t + 1, "audit", host, "login", user=user, src=src, how=how, evidence=evidence)
-    rows.add(t, "net", host, flow, src=src, evidence=evidence & ~bits("accounts"))
-
-
 def _entry(rows: Rows, incident: Incident, attack: Attack, stream: Stream) -> None:
     t, host = attack.start, attack.path[0]
     user, src = attack.accounts[0], attack.came_from
@@ -69,7 +61,7 @@ def _entry(rows: Rows, incident: Incident, attack: Attack, stream: Stream) -> No
                     rows.add(at, "net", host, "inbound", src=src, evidence=bits("vector"))
         evidence = bits("entry", "path", "accounts", "vector", "start")
         how = LOGIN_VECTORS[attack.vector]
-        login_rows(rows, t, host, user, src, how, evidence)
+        rows.add_login(t, host, user, src, how, evidence)
         return
     evidence = bits("entry", "path", "vector", "start")
     if attack.vector in LOCAL_VECTORS:
@@ -96,7 +88,7 @@ def _moves(rows: Rows, incident: Incident, attack: Attack, stream: Stream) -> No
         first = ("entry", *(("vector", "start") if inside else ())) if i == 1 else ()
         evidence = bits("path", "accounts", *first)
         method = incident.users[user].method
-        login_rows(rows, t, host, user, attack.path[i - 1], method, evidence)
+        rows.add_login(t, host, user, attack.path[i - 1], method, evidence)
         act = stream.choice(("sudo", "exec", "read"))
         at = t + MINUTE * (1 + stream.integer(3))
         rows.add(at, "audit", host, act, user=user, evidence=bits("path", "accounts"))

@@ -99,9 +99,8 @@ class IncidentEnv(EpisodeEnv):
             raise ValueError(f"level must be from 0 to {len(LEVELS) - 1}, got {level!r}")
         self.level_number, self.level = int(level), LEVELS[level]
         super().__init__(max_steps=max_steps or self.level.steps, render_mode=render_mode)
-        for name, value, known in (("reward", reward, ("score", "partial")),):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        if reward not in ("score", "partial"):
+            raise ValueError(f"reward must be one of score, partial, got {reward!r}")
         if noise is not None and (not isinstance(noise, int) or noise < 0):
             raise ValueError(f"noise must be None or an integer of at least 0, got {noise!r}")
         if not isinstance(luck, int) or luck < 0:

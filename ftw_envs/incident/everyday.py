@@ -143,12 +143,8 @@ def _typos(
 def _guesses(incident: Incident, noise: Stream, rows: Rows, n: int, span: tuple[int, int]) -> None:
     """The internet guesses passwords, in bursts from one address, without success."""
     public = [h for h, x in enumerate(incident.hosts) if x.public]
-    attack = incident.attack
-    known = {attack.c2, attack.came_from} if attack else set()
-    strangers = [
-        x for x in range(ADDRESS, ADDRESS + incident.level.addresses)
-        if x not in known and not any(x in u.sources for u in incident.users)
-    ]  # fmt: skip
+    places = {x for u in incident.users for x in u.sources}
+    strangers = [x for x in incident.strangers if x not in places]
     if not public or not strangers or n < 1:
         return
     bursts = max(1, n // 6)
@@ -176,9 +172,7 @@ def _flows(incident: Incident, noise: Stream, rows: Rows, n: int, span: tuple[in
         rows.add_many(t[mask], "net", host[mask], act, dst=dst[mask])
     works = [h for h, x in enumerate(hosts) if x.role == "work"]
     if works:
-        attack = incident.attack
-        own = {attack.c2, attack.came_from} if attack else set()
-        web = [x for x in range(ADDRESS, ADDRESS + incident.level.addresses) if x not in own]
+        web = incident.strangers
         m = max(1, n // 3)
         where = np.array(works, np.int64)[_pick(noise, m, len(works))]
         to = np.array(web, np.int64)[_pick(noise, m, len(web))]
@@ -228,9 +222,7 @@ def _special(
         host_list = [len(incident.hosts) - 1]
     host = np.array(host_list, np.int64)[_pick(noise, n, len(host_list))]
     t = _times(noise, n, *span)
-    attack = incident.attack
-    own = {attack.c2, attack.came_from} if attack else set()
-    web = [x for x in range(ADDRESS, ADDRESS + incident.level.addresses) if x not in own]
+    web = incident.strangers
     src = np.array(web, np.int64)[_pick(noise, n, len(web))]
     common, rare = {
         "web": ("get", "error"), "db": ("query", "error"), "cloud": ("describe", "call"),
@@ -278,10 +270,7 @@ def _travel(
     announced: bool,
 ) -> None:  # fmt: skip
     """Logins from an address that is nobody's habit; once in a while nobody was told."""
-    attack = incident.attack
-    own = {attack.c2, attack.came_from} if attack else set()
-    addresses = range(ADDRESS, ADDRESS + incident.level.addresses)
-    src = noise.choice([x for x in addresses if x not in own])
+    src = noise.choice(incident.strangers)
     begin = span[0] + noise.integer(span[1] - span[0])
     out.travels.append((begin, u, src))
     if announced:
@@ -289,9 +278,7 @@ def _travel(
     how = incident.users[u].method
     for i in range(1 + noise.integer(3)):
         t = begin + i * (HOUR + noise.integer(HOUR))
-        out.rows.add(t, "auth", host, "accept", user=u, src=src, how=how)
-        out.rows.add(t + 1, "audit", host, "login", user=u, src=src, how=how)
-        out.rows.add(t, "net", host, "inbound", src=src)
+        out.rows.add_login(t, host, u, src, how)
 
 
 def _count(noise: Stream, mean: float) -> int:

@@ -165,6 +165,14 @@ class Incident:
         """The host that the alert names."""
         return self.quiet[0] if self.attack is None else self.attack.alert_host
 
+    @property
+    def strangers(self) -> list[int]:
+        """The addresses outside that are not the attacker's."""
+        a = self.attack
+        own = set() if a is None else {a.c2, a.came_from}
+        outside = range(ADDRESS, ADDRESS + self.level.addresses)
+        return [x for x in outside if x not in own]
+
 
 def handle(place: int) -> str:
     """h1.. for hosts, x1.. for addresses outside, i1.. for leased addresses."""

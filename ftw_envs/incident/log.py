@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ftw_envs.incident.instance import NOWHERE
+from ftw_envs.incident.instance import ADDRESS, NOWHERE
 from ftw_envs.incident.levels import SLOTS, SOURCES
 
 ACTS = {
@@ -60,6 +60,15 @@ class Rows:
         self._single.append((
             t, SOURCE_CODE[source], host, ACT_CODE[act], user, src, dst, HOW_CODE[how], evidence,
         ))  # fmt: skip
+
+    def add_login(
+        self, t: int, host: int, user: int, src: int, how: str, evidence: int = 0
+    ) -> None:
+        """A login in all three sources that tell of one."""
+        flow = "inbound" if src >= ADDRESS else "conn"
+        self.add(t, "auth", host, "accept", user=user, src=src, how=how, evidence=evidence)
+        self.add(t + 1, "audit", host, "login", user=user, src=src, how=how, evidence=evidence)
+        self.add(t, "net", host, flow, src=src, evidence=evidence & ~bits("accounts"))
 
     def add_many(
         self, t: Ints, source: str, host: Ints | int, act: str, *, user: Ints | int = NOWHERE,

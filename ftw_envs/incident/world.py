@@ -179,13 +179,9 @@ class World:
         incident, stream = self.incident, self.stream("decoy")
         attack = incident.attack
         path = set(attack.path) if attack else set()
-        own = {attack.c2, attack.came_from} if attack else set()
         free = [h for h in range(len(incident.hosts)) if h not in path]
         users = [u for u in range(len(incident.users)) if not attack or u not in attack.accounts]
-        out = [
-            ADDRESS + i for i in range(self.level.addresses)
-            if ADDRESS + i not in own
-        ]  # fmt: skip
+        out = incident.strangers
         host, user, dst = stream.choice(free), stream.choice(users), stream.choice(out)
         t = since // 2 + stream.integer(-since // 2)
         rows.add(t, "auth", host, "accept", user=user, src=stream.choice(out))
