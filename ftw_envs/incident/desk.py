@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ COSTS = {
     "clean": 10, "set": 1, "drop": 1, "report": 0, "help": 1,
 }  # fmt: skip
 """Minutes that each command takes; `wait` takes what it says."""
+
+_MORE = 12
+"""Characters kept free to tell how much is left out."""
 
 _KEPT = {
     "cron": "cron", "unit": "cron", "task": "cron", "service": "cron", "key": "keys",
@@ -96,14 +99,9 @@ class Desk:
         if not len(found):
             return "no rows" + end
         most = int(command.options.get("n", 6))
-        lines: list[str] = []
-        used = len(end) + 12  # room for what is left out
-        for i in found[:most].tolist():
-            line = self.row(i)
-            if used + len(line) + 1 > room:
-                break
-            used += len(line) + 1
-            lines.append(line)
+        chosen = found[:most].tolist()
+        lines = _fit((self.row(i) for i in chosen), room - len(end) - _MORE)
+        for i in chosen[: len(lines)]:
             self._see(i)
         left = len(found) - len(lines)
         more = [f"{left} more" + end] if left else ([end.strip()] if end else [])
@@ -144,15 +142,9 @@ class Desk:
         values, counts = np.unique(column[found], return_counts=True)
         order = np.lexsort((values, -counts))
         names = [_named(by, int(v)) for v in values]
-        parts: list[str] = []
-        used = len(end) + 12
-        for i in order.tolist():
-            part = f"{names[i]}:{counts[i]}"
-            if used + len(part) + 1 > room:
-                parts.append(f"{len(names) - len(parts)} more")
-                break
-            used += len(part) + 1
-            parts.append(part)
+        parts = _fit((f"{names[i]}:{counts[i]}" for i in order.tolist()), room - len(end) - _MORE)
+        if len(parts) < len(names):
+            parts.append(f"{len(names) - len(parts)} more")
         if by == "dst":  # a count by address can show the address of the implants
             self.shown |= int(np.bitwise_or.reduce(log.evidence[found])) & bits("c2")
         return " ".join(parts) + end
@@ -170,13 +162,7 @@ class Desk:
 
     def _listed(self, lines: list[str], first: int, verb: str, letter: str, room: int) -> str:
         """As many lines from `first` on as there is room for, and how to see the others."""
-        out: list[str] = []
-        used = len(f"more: {verb} {letter}99")
-        for line in lines[first:]:
-            if used + len(line) + 1 > room:
-                break
-            used += len(line) + 1
-            out.append(line)
+        out = _fit(lines[first:], room - len(f"more: {verb} {letter}99"))
         end = first + len(out)
         more = [f"more: {verb} {letter}{end + 1}"] if end < len(lines) else []
         return "\n".join([*out, *more])
@@ -213,12 +199,7 @@ class Desk:
             lines.append(" ".join([*parts, ticket.what]))
         if not lines:
             return "no tickets"
-        out, used = [], 12
-        for line in lines:
-            if used + len(line) + 1 > room:
-                break
-            used += len(line) + 1
-            out.append(line)
+        out = _fit(lines, room - _MORE)
         left = len(lines) - len(out)
         return "\n".join([*out, *([f"{left} more"] if left else [])])
 
@@ -388,6 +369,17 @@ class Desk:
         if "unknown" not in (path, entry) and path.split(",")[0] != entry:
             return f"the path begins with {path.split(',')[0]}, but entry is {entry}"
         return ""
+
+
+def _fit(lines: Iterable[str], room: int) -> list[str]:
+    """The first of `lines` that fit into so many characters, each with one to part them."""
+    out: list[str] = []
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        out.append(line)
+    return out
 
 
 def handle_user(user: int) -> str:
