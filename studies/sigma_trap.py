@@ -85,7 +85,8 @@ def step_size(eta: float) -> float:
     text, _ = env.reset(seed=0)
     prompt = torch.tensor([lm.first_chunk(text)])
     good, bad = (lm.tokenizer(name, add_special_tokens=False)["input_ids"] for name in env.names)
-    logits = lm.logits(lm.hidden(input_ids=prompt, use_cache=False)[0, -1])
+    inputs = {"input_ids": prompt, "attention_mask": torch.ones_like(prompt)}
+    logits = lm.logits(lm.hidden(**inputs, use_cache=False)[0, -1])
     log_odds = logits[good[0]] - logits[bad[0]]
     gradient = torch.autograd.grad(log_odds, list(lm.model.parameters()), allow_unused=True)
     square = sum(float((g**2).sum()) for g in gradient if g is not None)
