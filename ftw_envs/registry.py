@@ -47,6 +47,10 @@ TABLE = (
     Row("ftw/SigmaTrap-v0", "ftw_envs.bandit.sigma_trap:SigmaTrapEnv", {"sigma": 4.0}),
     Row("ftw/SigmaTrapChain-v0", "ftw_envs.bandit.chain:SigmaTrapChainEnv", {"sigma": 4.0}),
     Row("ftw/SigmaTrapContext-v0", "ftw_envs.bandit.context:SigmaTrapContextEnv", {"sigma": 4.0}),
+    *(
+        Row(f"ftw/IncidentL{level}-v0", "ftw_envs.incident.env:IncidentEnv", {"level": level})
+        for level in range(5)
+    ),
 )
 
 

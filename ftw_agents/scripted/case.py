@@ -61,7 +61,10 @@ class Case:
         staff: whether people travel, as tickets tell.
         hosts, users: the directory, by handle.
         path, entry, accounts, vector, c2, persist, impact, start: what was found so far.
-        talking, channels: hosts with implants, and the addresses they talk to.
+        cost_cap: how much damage cutting off may do; None if nothing is said.
+        who: accounts that came to a host.
+        acts: what the audit of a host tells of, once it was asked.
+        left: commands left.
     """
 
     def __init__(self, first: str) -> None:
@@ -70,7 +73,7 @@ class Case:
         self.alert_host = hosts[0]
         self.symptom = next((s for words, s in _SYMPTOMS if words in alert), "persist")
         self.sources = re.findall(r"[a-z0-9]+", first.split("Logs: ", 1)[1].split(".", 1)[0])
-        needs = first.split("The report needs:\n", 1)[1]
+        needs = first.split("The report needs:\n", 1)[1].split("\nCommands:", 1)[0]
         self.slots = re.findall(r"^([a-z0-9]+): ", needs, re.M)
         self.contains = "isolate HOST" in first
         self.staff = "ask USER" in first
@@ -83,16 +86,26 @@ class Case:
         self.vector: str | None = None
         self.c2: str | None = None
         self.persist: str | None = None
-        self.persist_host: str | None = None
         self.impact: str | None = None
         self.start: int | None = None
         self.first_move: Line | None = None
-        self.talking: list[str] = []
-        self.channels: list[str] = []
+        dear = re.search(r"the damage may be ([0-9]+) at most", first)
+        self.cost_cap = int(dear[1]) if dear else None
+        self.who: dict[str, list[str]] = {}
+        self.acts: dict[str, list[str]] = {}
+        given = re.search(r"You have ([0-9]+) commands", first)
+        self.left = int(given[1]) if given else 0
 
     def body(self, reply: str) -> str:
         """A reply without its first line, which tells the time and the commands left."""
+        told = re.match(r"t\+[0-9]+, ([0-9]+) left", reply)
+        self.left = int(told[1]) if told else self.left
         return reply.split("\n", 1)[1] if "\n" in reply else ""
+
+    def time_for(self, commands: int) -> bool:
+        """Whether so many commands may be spent, and the report still be filed."""
+        after = len(self.accounts) + len(self.path) if self.contains else 0
+        return self.left >= commands + after + 2
 
     def learn_hosts(self, text: str) -> str | None:
         """Reads `hosts`; the command that shows the rest, if there is more."""
@@ -135,6 +148,8 @@ class Case:
         for row in rows:
             if row.user and row.user not in self.accounts:
                 self.accounts.append(row.user)
+            if row.user and row.user not in (who := self.who.setdefault(row.host, [])):
+                who.append(row.user)
 
     def later(self, row: Line) -> bool:
         """Whether a row comes after the first move, so cannot be the way in."""
@@ -159,7 +174,6 @@ class Case:
             "cause": cause_of.get(self.vector or ""),
             "impact": self.impact,
         }
-        for slot in (s for s in self.slots if s in values):
-            value = values[slot]
-            yield f"set {slot}={'unknown' if value is None else value}"
+        said = {slot: values[slot] or "unknown" for slot in self.slots}
+        yield "set " + " ".join(f"{slot}={value}" for slot, value in said.items())
         yield "report"

@@ -48,21 +48,27 @@ def _directory(case: Case) -> Play:
 
 
 def _came_from(case: Case, host: str) -> Generator[str, str, list[str]]:
-    """Places that somebody logged in to `host` from though nobody does so as a habit."""
-    queries = [f"auth by=src host={host} act=accept"]
+    """Places that somebody logged in to `host` from though nobody does so as a habit.
+
+    The login log is asked first, the host's audit second, and where both are silent the flows,
+    which tell hosts but not how: an outside place in them may be anybody.
+    """
+    places = yield from _count(case, f"auth by=src host={host} act=accept")
+    found = [p for p in places if not case.usual_login(p, host)]
+    if found or not case.time_for(1):
+        return found
     if "audit" in case.sources:
-        queries.append(f"audit by=src host={host} act=login")
-    queries += [f"net by=src host={host} act=conn", f"net by=src host={host} act=inbound"]
-    found: list[str] = []
-    for i, query in enumerate(queries):
-        places = yield from _count(case, query)
-        if i >= len(queries) - 2:
-            places = yield from _owners(case, places, host)
-        found = [p for p in places if not case.usual_login(p, host)]
-        # Inside places are told by any source; an outside one only at the way in.
-        if any(p[0] == "h" for p in found) or (found and i < len(queries) - 2):
-            break
-    return found
+        acts = case.acts[host] = yield from _count(case, f"audit by=act host={host}")
+        if "login" in acts and case.time_for(1):
+            places = yield from _count(case, f"audit by=src host={host} act=login")
+            found = [p for p in places if not case.usual_login(p, host)]
+        if found or any(act in _BY_ACT for act in acts):
+            return found
+    if not case.time_for(2):
+        return []
+    places = yield from _count(case, f"net by=src host={host} act=conn")
+    owners = yield from _owners(case, places, host)
+    return [p for p in owners if not case.usual_login(p, host)]
 
 
 def _owners(case: Case, places: Sequence[str], host: str) -> Generator[str, str, list[str]]:
@@ -135,8 +141,9 @@ def _way_in(case: Case, entry: str, outside: list[str]) -> Play:
         return
     if "vector" not in case.slots or "audit" not in case.sources:
         return
-    acts = yield from _count(case, f"audit by=act host={entry}")
-    for act in (a for a in _BY_ACT if a in acts):
+    if entry not in case.acts:
+        case.acts[entry] = yield from _count(case, f"audit by=act host={entry}")
+    for act in (a for a in _BY_ACT if a in case.acts[entry]):
         rows = yield from _search(case, f"audit host={entry} act={act}")
         personal = act in _PERSONAL
         mine = [r for r in rows if (not r.user or personal) and not case.later(r)]
@@ -145,10 +152,11 @@ def _way_in(case: Case, entry: str, outside: list[str]) -> Play:
             if act in _PERSONAL:
                 case.take(mine)
             return
-    user = case.accounts[0] if case.accounts else None
+    move = case.first_move
+    user = move.user if move else (case.accounts or [""])[0]
     if user and case.hosts[entry].role == "work":
         case.vector = "insider" if entry in case.users[user].sources else "shared-password"
-        case.start = case.first_move.t if case.first_move else None
+        case.start = move.t if move else None
 
 
 def _walk_on(case: Case) -> Play:
@@ -183,49 +191,32 @@ def _channel(case: Case, host: str) -> Play:
 def _deeds(case: Case) -> Play:
     """How he would come back and what he did, from what his accounts did on his hosts."""
     for host in reversed(case.path[1:]):
-        for user in case.accounts:
+        for user in case.who.get(host) or case.accounts:
             rows = yield from _search(case, f"audit host={host} user={user} n=20")
-            if not rows:
-                continue
             odd = [r for r in rows if r.act in PERSISTENCE or r.act in _IMPACT_OF]
-            if odd:
+            if odd and host in case.users[user].targets:  # then he may have meant it
                 tickets = case.body((yield f"tickets host={host} user={user}"))
                 odd = [r for r in odd if not case.announced(r, tickets)]
             for r in odd:
                 if r.act in PERSISTENCE and case.persist is None:
-                    case.persist, case.persist_host = r.act, host
+                    case.persist = r.act
                 if r.act in _IMPACT_OF and host == case.path[-1] and case.impact is None:
                     case.impact = _IMPACT_OF[r.act]
         wanted = {"persist": case.persist, "impact": case.impact}
-        if all(wanted[s] for s in wanted if s in case.slots):
+        if all(wanted[s] for s in wanted if s in case.slots) or not case.time_for(2):
             return
 
 
 def _put_out(case: Case) -> Play:
-    """Takes the attacker's accounts, ways back and addresses away, and looks whether he is back."""
-    done: set[str] = set()
-    for _ in range(2):
-        orders = [f"rotate {u}" for u in case.accounts]
-        orders += [f"clean {h}" for h in case.talking or case.path[1:]]
-        orders += [f"block {c}" for c in case.channels]
-        for order in (o for o in orders if o not in done):
-            done.add(order)
-            yield order
-        before = (list(case.talking), list(case.channels))
-        yield from _listen(case)
-        if before == (case.talking, case.channels):
-            return
-
-
-def _listen(case: Case) -> Play:
-    """Which hosts of the path talk to addresses that are nobody's habit, and to which."""
-    for host in case.path:
-        query = f"net by=dst host={host} act=beacon since=2h"
-        odd = yield from _count(case, query)
-        odd = [p for p in odd if p[0] == "x" and p not in case.hosts[host].sends_to]
-        if odd and host not in case.talking:
-            case.talking.append(host)
-        case.channels += [p for p in odd if p not in case.channels]
+    """Takes his accounts and his ways back away, on all hosts he was on if that is not too dear."""
+    hosts = case.path[1:]
+    if case.cost_cap is not None and len(case.accounts) + 2 * len(hosts) > case.cost_cap:
+        talking = yield from _count(case, f"net by=host dst={case.c2} act=beacon since=t-120")
+        hosts = [h for h in hosts if h in talking]
+    for user in case.accounts:
+        yield f"rotate {user}"
+    for host in hosts:
+        yield f"clean {host}"
 
 
 def expert(first: str) -> Play:
@@ -245,9 +236,6 @@ def expert(first: str) -> Play:
     if "persist" in case.slots or "impact" in case.slots:
         yield from _deeds(case)
     if case.contains:
-        if case.c2:
-            case.channels.append(case.c2)
-        yield from _listen(case)
         yield from _put_out(case)
     yield from case.file(CAUSE_OF)
 

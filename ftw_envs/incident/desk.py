@@ -189,9 +189,9 @@ class Desk:
         for ticket in reversed(self.world.tickets):
             if ticket.t > self.world.now:
                 continue
-            if host and ticket.host not in (place_of(host), NOWHERE):
+            if host and ticket.host != place_of(host):
                 continue
-            if user and ticket.user not in (int(user[1:]) - 1, NOWHERE):
+            if user and ticket.user != int(user[1:]) - 1:
                 continue
             parts = [f"t{ticket.t // MINUTE:+d}"]
             parts += [f"h{ticket.host + 1}"] if ticket.host >= 0 else []

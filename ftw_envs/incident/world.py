@@ -14,7 +14,7 @@ import numpy as np
 from ftw_envs.incident.chain import attack_rows
 from ftw_envs.incident.everyday import DRIFTED, HOUR, Rates, Ticket, live
 from ftw_envs.incident.instance import ADDRESS, LEASE, MINUTE, NOWHERE, Attack, Incident
-from ftw_envs.incident.log import ACT_CODE, SOURCE_CODE, Ints, Log, Rows, bits
+from ftw_envs.incident.log import ACT_CODE, FIELDS, SOURCE_CODE, Ints, Log, Rows, bits
 from ftw_envs.streams import Stream
 
 STANCES = ("quiet", "working", "alerted", "burning", "gone")
@@ -149,7 +149,7 @@ class World:
                 leases.append((t, i, j))
         swaps = sorted(x for x in leases[len(works) :])
         leases = leases[: len(works)]
-        flows = table[1] == SOURCE_CODE["net"]
+        flows, src = table[1] == SOURCE_CODE["net"], table[FIELDS.index("src")]
         changes = [first, *(t for t, _, _ in swaps), self.until + HOUR]
         for k in range(len(changes) - 1):
             if k:
@@ -159,7 +159,7 @@ class World:
             span = flows & (table[0] >= changes[k]) & (table[0] < changes[k + 1])
             now = {h: LEASE + i for i, h in enumerate(holder)}
             for host, address in now.items():
-                table[6, span & (table[6] == host)] = address
+                src[span & (src == host)] = address
         return leases
 
     def _reconfigure(self, rows: Rows) -> list[tuple[int, int, int]]:
