@@ -211,7 +211,7 @@ def _put_out(case: Case) -> Play:
     """Takes his accounts and his ways back away, on all hosts he was on if that is not too dear."""
     hosts = case.path[1:]
     if case.cost_cap is not None and len(case.accounts) + 2 * len(hosts) > case.cost_cap:
-        talking = yield from _count(case, f"net by=host dst={case.c2} act=beacon since=t-120")
+        talking = yield from _count(case, f"net by=host dst={case.c2} act=beacon")
         hosts = [h for h in hosts if h in talking]
     for user in case.accounts:
         yield f"rotate {user}"
@@ -243,7 +243,7 @@ def expert(first: str) -> Play:
 def loud(first: str) -> Play:
     """Looks at the alerted host itself before anything else, as a hasty investigator would."""
     case = Case(first)
-    for what in ("ps", "net", "cron", "logins"):
+    for what in ("ps", "net"):
         yield f"inspect {case.alert_host} {what}"
     yield from expert(first)
 

@@ -37,7 +37,7 @@ def attack_rows(rows: Rows, incident: Incident, until: int) -> None:
     _moves(rows, incident, attack, stream)
     _stay(rows, attack, stream)
     _harm(rows, attack, stream)
-    _talk(rows, attack, stream, until)
+    _talk(rows, incident, attack, stream, until)
 
 
 def _entry(rows: Rows, incident: Incident, attack: Attack, stream: Stream) -> None:
@@ -126,17 +126,22 @@ def _harm(rows: Rows, attack: Attack, stream: Stream) -> None:
         rows.add(t, "cloud", host, "share", user=user, evidence=evidence)
 
 
-def _talk(rows: Rows, attack: Attack, stream: Stream, until: int) -> None:
-    """Beacons of both implants up to `until`, and large flows up to and after the alert."""
-    last = attack.path[-1]
+def _talk(rows: Rows, incident: Incident, attack: Attack, stream: Stream, until: int) -> None:
+    """Beacons of both implants up to `until`, and large flows up to and after the alert.
+
+    He calls about as often as a host calls the addresses of its habits, or how often alone would
+    tell.
+    """
+    last, level = attack.path[-1], incident.level
+    usual = max(2, level.rows // (12 * level.hosts))
     for host in dict.fromkeys((attack.persist_host, last)):
         t = attack.arrivals[attack.path.index(host)] + 2 * MINUTE
-        pause = MINUTE * (15 + stream.integer(30))
+        pause = max(5 * MINUTE, -t // (1 + stream.integer(usual)))
         while t < until:
             rows.add(t, "net", host, "beacon", dst=attack.c2, evidence=bits("c2"))
             t += pause + stream.integer(5 * MINUTE)
     if attack.alert == "flow" or attack.impact in FLOWS:
         span = min(-attack.arrivals[-1] // 2, 90 * MINUTE)
-        for i in range(3 + stream.integer(3)):
+        for i in range(1 + stream.integer(3)):
             t = -MINUTE * 2 if i == 0 else -stream.integer(max(span, 5 * MINUTE))
             rows.add(t, "net", last, "large", dst=attack.c2, evidence=bits("c2", "impact"))

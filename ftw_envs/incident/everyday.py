@@ -97,7 +97,7 @@ def live(incident: Incident, noise: Stream, since: int, until: int, rates: Rates
     _logins(incident, noise, rows, round(0.42 * budget / per_login), (since, until), noon)
     _typos(incident, noise, rows, round(0.03 * budget), (since, until), noon)
     _guesses(incident, noise, rows, round(0.2 * budget / per_login), (since, until))
-    _flows(incident, noise, rows, round(0.25 * budget), (since, until))
+    _flows(incident, noise, rows, round(0.3 * budget), (since, until))
     if "audit" in level.sources:
         _work(incident, noise, out, round(0.1 * budget), (since, until), noon)
     for source, share in weights.items():
@@ -119,8 +119,7 @@ def _logins(
         for s in user.sources
         for target in (*user.targets, *((s,) if s < ADDRESS else ()))
     ]
-    table = np.array(pairs, np.int64)
-    user, src, host, how = table[_pick(noise, n, len(pairs))].T
+    user, src, host, how = np.array(pairs, np.int64)[_pick(noise, n, len(pairs))].T
     t = _awake(noise, n, *span, noon)
     how = np.where(src == host, HOW_CODE["password"], how)
     rows.add_many(t, "auth", host, "accept", user=user, src=src, how=how)
@@ -179,6 +178,10 @@ def _flows(incident: Incident, noise: Stream, rows: Rows, n: int, span: tuple[in
         rows.add_many(_times(noise, m, *span), "net", where, "out", dst=to)
     if incident.attack is None:  # what raised the false alert
         rows.add(-2 * MINUTE, "net", incident.quiet[0], "large", dst=incident.quiet[1])
+    alerted = incident.alert_host  # on which the last large flow is not always the one meant
+    for _ in range(noise.integer(3)):
+        t, usual = -noise.integer(4 * MINUTE), noise.choice(hosts[alerted].sends_to)
+        rows.add(t, "net", alerted, "large", dst=usual)
 
 
 def _work(

@@ -144,6 +144,7 @@ class Incident:
     Attributes:
         attack: what was done; None if the alert is false.
         quiet: the host and address of the harmless flow behind a false alert.
+        room: how long logs are kept after the alert, from 0 (hardly) to 1.
         mirror: address that every server fetches updates from.
         vault: address that backups go to.
         hash: of all that matters, hex.
@@ -156,6 +157,7 @@ class Incident:
     users: tuple[User, ...]
     attack: Attack | None
     quiet: tuple[int, int]
+    room: float
     mirror: int
     vault: int
     hash: str = field(default="", compare=False)
@@ -231,7 +233,7 @@ class _Draw:
         quiet_host = stream.choice([h for h in range(self.n_hosts) if vault in hosts[h].sends_to])
         return Incident(
             level, self.split, index, hosts, users, None if false else attack,
-            (quiet_host, vault), mirror, vault,
+            (quiet_host, vault), stream.uniform(), mirror, vault,
         )  # fmt: skip
 
     def _roles(self, family: Family, path: Sequence[int], vector: str) -> list[str]:
@@ -290,6 +292,11 @@ class _Draw:
         servers = [h for h in range(self.n_hosts) if roles[h] != "work"] or [path[-1]]
         words = list(names(self.split)[1])
         stream.shuffle(words)
+        # Others go to the last host from inside too, or whoever is there is the attacker.
+        end = path[-1]
+        inside = [h for h in works if h not in (path[-2], end)]
+        inside = inside or [h for h in range(self.n_hosts) if h not in (path[-2], end)]
+        others = [u for u in range(n) if u not in (first, second)][:2]
         users = []
         for u, kind in enumerate(kinds):
             if kind == "svc" or not works:
@@ -300,6 +307,8 @@ class _Draw:
                 source = path[0]  # his own workstation
             if u == first and vector == "shared-password":  # anywhere but there
                 source = stream.choice([x for x in [*works, *known] if x != path[0]])
+            if u in others:
+                source = stream.choice(inside)
             sources = {source}
             if kind in ("admin", "dev") and stream.uniform() < 0.4:
                 sources.add(stream.choice(known))
@@ -313,6 +322,8 @@ class _Draw:
             stream.shuffle(free)
             most = {"admin": 4, "svc": 3, "dev": 3, "staff": 2}[kind]
             targets = free[: 1 + stream.integer(most)]
+            if u in others and end not in targets:
+                targets.append(end)
             users.append(User(kind, words[u], tuple(sorted(sources)), tuple(sorted(targets))))
         return accounts, tuple(users)
 

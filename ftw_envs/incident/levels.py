@@ -77,23 +77,23 @@ _L1_SLOTS = ("entry", "path", "accounts", "vector", "c2")
 _L2_SLOTS = (*_L1_SLOTS, "persist", "verdict")
 
 LEVELS = (
-    Level(3, 4, 8, SOURCES[:2], (1, 1), 40, 12, 120, 240, ("entry", "accounts", "c2"), (60, 240)),
+    Level(3, 4, 8, SOURCES[:2], (1, 1), 60, 12, 200, 240, ("entry", "accounts", "c2"), (60, 240)),
     Level(
         6, 8, 12, SOURCES[:3], (2, 2), 150, 20, 240, 240, _L1_SLOTS, (120, 480),
         rotation=(25, 265), wipes=True,
     ),
     Level(
         10, 14, 16, SOURCES[:4], (2, 3), 400, 30, 360, 480, _L2_SLOTS, (240, 1440),
-        rotation=(45, 400), lag=True, staff=True, wipes=True, no_incident=0.12,
+        rotation=(40, 320), lag=True, staff=True, wipes=True, no_incident=0.12,
     ),
     Level(
         16, 24, 20, SOURCES[:6], (3, 4), 1200, 40, 480, 960, _L2_SLOTS, (480, 2880),
-        rotation=(60, 600), lag=True, staff=True, wipes=True, reacts=True, reconfigures=True,
+        rotation=(45, 400), lag=True, staff=True, wipes=True, reacts=True, reconfigures=True,
         shows_oldest=False, no_incident=0.12,
     ),
     Level(
         24, 40, 24, SOURCES, (3, 5), 3000, 60, 720, 2000, SLOTS, (960, 5760),
-        rotation=(90, 900), lag=True, staff=True, wipes=True, reacts=True, reconfigures=True,
+        rotation=(60, 600), lag=True, staff=True, wipes=True, reacts=True, reconfigures=True,
         shows_oldest=False, errors=True, decoy=True, no_incident=0.12, cost_cap=12,
     ),
 )  # fmt: skip
