@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from rich.markup import escape
@@ -20,6 +20,7 @@ from ftw_agents.gallery import gallery
 from ftw_agents.levels_command import LEVELS_COMMANDS
 from ftw_agents.noise_command import noise
 from ftw_agents.play_command import play
+from ftw_agents.record_command import record, replay
 from ftw_agents.settings import read_file
 from ftw_agents.theory import describe_filter
 
@@ -34,15 +35,16 @@ class EvaluateArgs:
     """Which agent plays which instances."""
 
     agent: str
-    """idle, random, first, greedy, solver, base, a run folder, or a model folder or hub name."""
+    """idle, random, first, greedy, solver, base, a run folder, or a model folder or hub name;
+    for incidents also expert, expert_late, loud and constant."""
     out: Path
     """Folder for episodes.jsonl and result.json."""
     env: str = "ftw/SokobanMini-v0"
     """Environment id."""
     env_args: tuple[str, ...] = ()
     """The environment's keyword arguments as key=value; a run folder brings its own."""
-    split: Literal["train", "valid", "test"] = "test"
-    """Which instances; no result on train says anything about unseen ones."""
+    split: str = "test"
+    """Which instances, see `ftw envs --json`; train says nothing about unseen ones."""
     episodes: int = 1000
     """How many, the first of the split, each once."""
     temperature: float = 1.0
@@ -287,6 +289,8 @@ COMMANDS: dict[str, Callable[..., None] | Commands] = {
     "submit": submit,
     "verify": verify,
     "noise": noise,
+    "record": record,
+    "replay": replay,
     "envs": envs,
     "play": play,
     "gallery": gallery,

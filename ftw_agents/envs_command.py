@@ -59,7 +59,7 @@ def facts_of(row: Row) -> Facts:
         kwargs=row.kwargs,
         arguments={p.name: row.kwargs.get(p.name, p.default) for p in defaults},
         summary=(inspect.getdoc(type(env)) or "").partition("\n")[0],
-        instances={split: env.instance_count(split) for split in SPLITS},
+        instances={split: env.instance_count(split) for split in env.splits},
         max_steps=env.max_steps,
         repeatable=env.repeatable,
         env_version=env.env_version,

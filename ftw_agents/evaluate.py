@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ftw_agents.results import Summary, Tally
 from ftw_agents.scripted.constant import ConstantAgent
 from ftw_agents.scripted.greedy import GreedyAgent
 from ftw_agents.scripted.idle import IdleAgent
+from ftw_agents.scripted.investigators import PLAYERS, ScriptAgent
 from ftw_agents.scripted.random import RandomAgent
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import evaluation_starts
@@ -32,8 +34,12 @@ SCRIPTED: dict[str, Callable[[], Agent]] = {
     "first": ConstantAgent,
     "greedy": GreedyAgent,
     "solver": SolverAgent,
+    **{name: partial(ScriptAgent, script) for name, script in PLAYERS.items()},
 }
-"""Players that are programs, by name: nothing, anything, always the first, a rule, the best."""
+"""Players that are programs, by name: nothing, anything, always the first, a rule, the best.
+
+Those after `solver` play incidents only.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich import box
@@ -23,15 +23,16 @@ class NoiseArgs:
     """Who plays what, how often."""
 
     agent: str
-    """idle, random, first, greedy, solver, base, a run folder, or a model folder or hub name."""
+    """idle, random, first, greedy, solver, base, a run folder, or a model folder or hub name;
+    for incidents also expert, expert_late, loud and constant."""
     out: Path
     """JSON file for the figures; it must not exist yet."""
     env: str = "ftw/SokobanMini-v0"
     """Environment id."""
     env_args: tuple[str, ...] = ()
     """The environment's keyword arguments as key=value; a run folder brings its own."""
-    split: Literal["train", "valid", "test"] = "valid"
-    """Which instances, the first of the split."""
+    split: str = "valid"
+    """Which instances, the first of the split; see `ftw envs --json` for the names."""
     instances: int = 64
     """How many; the intervals come from their number."""
     attempts: int = 8

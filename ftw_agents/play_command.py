@@ -11,7 +11,9 @@ from tyro.conf import Positional, arg
 
 from ftw_agents.config import parse_env_args
 from ftw_agents.console import console
+from ftw_agents.play_incident import complete_with_tab, hidden_story
 from ftw_envs.bandit.machines import MachinesEnv
+from ftw_envs.incident.env import IncidentEnv
 from ftw_envs.registry import make
 from ftw_envs.sokoban.env import SokobanEnv
 from ftw_envs.sokoban.rules import Board, Level
@@ -21,7 +23,7 @@ from ftw_envs.text_env import EpisodeEnv
 MAX_POSITIONS = 500_000
 """Where working out an optimal length gives up: a few seconds, 50 MB."""
 
-COMMANDS = "/undo, /restart, /next, /quit"
+COMMANDS = "/undo, /restart, /next, /history, /quit"
 
 
 class Game:
@@ -55,6 +57,11 @@ class Game:
         """Starts the same instance again, with the same noise."""
         self._replay([])
         self.undone = 0
+
+    @property
+    def once_only(self) -> bool:
+        """Whether this attempt cannot be had twice: a live incident."""
+        return isinstance(self.env, IncidentEnv) and not self.env.freeze
 
     def next(self) -> None:
         """Goes to the next instance of the split, with other noise."""
@@ -135,6 +142,8 @@ class Game:
         if isinstance(self.env, SokobanEnv):
             used = f"{self.outcome}: {counted(steps, 'move')}, {counted(self.pushes, 'push')}"
             lines = [used, _optimum(self.env)]
+        elif isinstance(self.env, IncidentEnv):
+            lines = [f"{self.outcome}: score {self.info['score']:g}", *hidden_story(self.env)]
         else:
             lines = [f"{self.outcome}: score {self.info['score']:g}"]
             several = len(self._choices) > 1
@@ -176,7 +185,7 @@ def play(
     env_id: Annotated[Positional[str], arg(metavar="ID")],
     *,
     env_args: tuple[str, ...] = (),
-    split: Literal["train", "valid", "test"] = "train",
+    split: str = "train",
     index: int | None = None,
     seed: int | None = None,
     text: bool = False,
@@ -217,6 +226,8 @@ def play_lines(game: Game, env_id: str) -> None:
         print(f"{env_id} {game.split} {game.index}, seed {game.seed} ({COMMANDS})")
         show(game)
 
+    if isinstance(game.env, IncidentEnv) and sys.stdin.isatty():
+        complete_with_tab(game.env)
     start()
     while (line := _ask()) not in (None, "/quit"):
         if line == "/undo":
@@ -225,6 +236,10 @@ def play_lines(game: Game, env_id: str) -> None:
                 show(game)
             else:
                 print("there is nothing that can be taken back")
+        elif line == "/history":
+            print("\n".join(f"{i:3} {x}" for i, x in enumerate(game.replies, 1)) or "nothing yet")
+        elif line == "/restart" and game.once_only:
+            print("a live incident cannot be had twice; /next begins another")
         elif line in ("/restart", "/next"):
             game.restart() if line == "/restart" else game.next()
             start()

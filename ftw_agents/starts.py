@@ -35,9 +35,9 @@ def evaluation_starts(env: EpisodeEnv, split: str, n: int, seed: int) -> list[St
     """The first `n` instances of a split, each once, with noise fixed by `seed`.
 
     Raises:
-        ValueError: the split has fewer instances, or n < 1.
+        ValueError: there is no such split, it has fewer instances, or n < 1.
     """
-    count = env.instance_count(split)
+    count = env.instance_count(env.known_split(split))
     if not 1 <= n <= count:
         raise ValueError(f"episodes must be from 1 to {count} (instances in {split!r}), got {n}")
     return [Start(split, i, Stream("evaluation", seed, i).word() >> 1) for i in range(n)]

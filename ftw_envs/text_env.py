@@ -173,14 +173,18 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
         self.instance = Instance(split, index, self._load(split, index))
         return self._observe(None, True), self._info()
 
+    def known_split(self, split: str) -> str:
+        """The name of a split, as it is. Raises ValueError if there is none of that name."""
+        if split not in self.splits:
+            raise ValueError(f"split must be one of {', '.join(self.splits)}, got {split!r}")
+        return split
+
     def pick(self, seed: int, options: dict[str, Any]) -> tuple[str, int]:
         """The split and index that `reset` takes with this seed and these options."""
         unknown = sorted(options.keys() - {"split", "index"})
         if unknown:
             raise ValueError(f"reset options are split and index, got {unknown[0]!r}")
-        split = options.get("split", "train")
-        if split not in self.splits:
-            raise ValueError(f"split must be one of {', '.join(self.splits)}, got {split!r}")
+        split = self.known_split(options.get("split", "train"))
         count = self.instance_count(split)
         index = options.get("index")
         if index is None:

@@ -71,7 +71,7 @@ class Entry(_Strict):
     env_id: Line
     env_version: Line
     env_kwargs: dict[str, bool | int | float | str | None]
-    split: Literal["valid", "test"]
+    split: Literal["valid", "test", "test_names", "test_topo", "test_family", "test_drift"]
     seed: Count
     claims: Claims
     file: EpisodesFile

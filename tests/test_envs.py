@@ -29,14 +29,15 @@ from ftw_agents.results import summarise
 from ftw_agents.scripted.random import RandomAgent
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import evaluation_starts
-from ftw_envs.episode import SPLITS
+from ftw_envs.incident.env import OVER, IncidentEnv
 from ftw_envs.registry import TABLE, make
 from ftw_envs.sokoban.env import SokobanEnv
 from ftw_envs.sokoban.solve import solve
-from ftw_envs.text_env import EpisodeEnv, record
+from ftw_envs.text_env import EpisodeEnv
 
 # Every id, and every view of the mid-sized Sokoban; sizes differ in nothing else.
 STANDARD = "ftw/Sokoban-v0"
+INCIDENT = "ftw/IncidentL2-v0"
 SMALL = {"tile_size": 8}
 SOKOBAN_VIEWS: list[dict] = [
     {"obs": obs, "actions": actions, **(SMALL if obs == "image" else {})}
@@ -47,6 +48,9 @@ VIEWS: list[tuple[str, dict]] = [
     *((row.id, SMALL if row.kwargs.get("obs") == "image" else {}) for row in TABLE),
     (MINI, COORDS),
     *((STANDARD, view) for view in SOKOBAN_VIEWS),
+    (INCIDENT, {"freeze": True}),
+    (INCIDENT, {"obs": "image"}),
+    (INCIDENT, {"noise": 3, "reward": "partial"}),
 ]
 TEXT_VIEWS = [(i, k) for i, k in VIEWS if k.get("actions") != "discrete"]
 HEADINGS = (
@@ -188,7 +192,8 @@ def test_unusable_replies_leave_the_world_alone(env_id: str, kwargs: dict) -> No
     assert reward == 0
     assert not terminated
     assert info["invalid_actions"] == 1
-    assert "Answer with one of: " + ", ".join(env.grammar.actions) in words_of(observation)
+    answers = env.grammar.verbs if isinstance(env, IncidentEnv) else env.grammar.actions
+    assert ", ".join(answers) in words_of(observation)
 
 
 FUZZED = [
@@ -242,6 +247,12 @@ def test_order_is_enforced(env_id: str, kwargs: dict) -> None:
     assert env.steps == 0  # a call that raised has changed nothing
     while not env._end:
         env.step(0 if discrete else "")
+    if isinstance(env, IncidentEnv):  # a person or model that goes on gets a line, no more
+        before = env._info()
+        observation, reward, terminated, truncated, info = env.step("hosts")
+        assert (words_of(observation), reward, info) == (OVER, 0, before)
+        assert terminated != truncated
+        return
     with pytest.raises(ResetNeeded, match="has ended"):
         env.step(0 if discrete else "")
 
@@ -316,16 +327,16 @@ def test_unknown_render_modes_are_refused() -> None:
 @views
 def test_seeds(env_id: str, kwargs: dict) -> None:
     env = make(env_id, **kwargs)
-    fresh = {record(env.reset()[0]) for _ in range(20)}
+    fresh = {env.reset()[1]["instance"]["hash"] for _ in range(20)}
     assert len(fresh) > 5  # no seed: fresh instances
-    seeded = {record(env.reset(seed=s)[0]) for s in range(20)}
+    seeded = {env.reset(seed=s)[1]["instance"]["hash"] for s in range(20)}
     assert len(seeded) > 5  # seeds matter
     assert same(env.reset(seed=0), env.reset(seed=0))
     other = make(env_id, **kwargs)
     env.reset(seed=5)
     other.reset(seed=5)
     assert same([env.reset()[0] for _ in range(3)], [other.reset()[0] for _ in range(3)])
-    for split in SPLITS:
+    for split in env.splits:
         assert env.reset(options={"split": split, "index": 7})[1]["instance"]["split"] == split
 
 
@@ -355,26 +366,27 @@ def test_importing_environments_needs_no_torch() -> None:
 @text_views
 def test_floor_and_ceiling(env_id: str, kwargs: dict) -> None:
     collector = Collector(env_id, kwargs)
-    starts = evaluation_starts(collector.env, "test", 40 if "Hard" in env_id else 100, seed=0)
+    few = "Hard" in env_id or "Incident" in env_id
+    starts = evaluation_starts(collector.env, "test", 40 if few else 100, seed=0)
     assert summarise(collector.play(SolverAgent(), starts)).solve_rate == 1.0
     floor = summarise(collector.play(RandomAgent(), starts)).solve_rate
-    assert floor < (0.1 if "Sokoban" in env_id else 0.65)
+    assert floor < (0.65 if "Trap" in env_id else 0.1)
 
 
 def test_splits_have_enough_distinct_instances() -> None:
     for row in TABLE:
         env = make(row.id)
         hashes: dict[str, set[str]] = {}
-        for split in SPLITS:
+        most = 200 if isinstance(env, IncidentEnv) else 2000
+        for split in env.splits:
             n = env.instance_count(split)
-            assert n >= (1000 if split == "test" else 1)
+            assert n >= (1000 if split.startswith("test") else 1)
             hashes[split] = {
                 env.reset(seed=0, options={"split": split, "index": i})[1]["instance"]["hash"]
-                for i in range(min(n, 2000))
+                for i in range(min(n, most))
             }
-            assert len(hashes[split]) == min(n, 2000)
-        assert not hashes["train"] & hashes["test"]
-        assert not hashes["valid"] & hashes["test"]
+            assert len(hashes[split]) == min(n, most)
+        assert len(set().union(*hashes.values())) == sum(map(len, hashes.values()))
 
 
 def test_sokoban_says_when_nothing_moved() -> None:

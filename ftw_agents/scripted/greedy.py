@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from ftw_agents.agent import History, Reply
 from ftw_agents.scripted.bandit import greedy_bandit
+from ftw_agents.scripted.investigators import ScriptAgent, greedy
 from ftw_envs.bandit.machines import MachinesEnv
+from ftw_envs.incident.env import IncidentEnv
 from ftw_envs.sokoban.deadlock import is_lost, push_distances
 from ftw_envs.sokoban.env import SokobanEnv
 from ftw_envs.sokoban.rules import ACTIONS, BOX, WALL, offsets
@@ -63,7 +65,8 @@ class GreedyAgent:
     """A heuristic between the floor and the ceiling.
 
     Sokoban: always the push that gains most right now (`plan_push`). Bandits: the machine
-    that pays more in one trial pull of each (`greedy_bandit`).
+    that pays more in one trial pull of each (`greedy_bandit`). Incidents: what is most frequent
+    on the alerted host (`investigators.greedy`).
 
     Raises:
         ValueError: from `act`, for an environment without a heuristic.
@@ -71,8 +74,11 @@ class GreedyAgent:
 
     def __init__(self) -> None:
         self._plans: dict[History, Plan] = {}
+        self._investigator = ScriptAgent(greedy)
 
     def act(self, histories: Sequence[History]) -> list[Reply]:
+        if histories and isinstance(histories[0].env, IncidentEnv):
+            return self._investigator.act(histories)
         self._plans = {h: self._plans.get(h) or self._plan(h.env) for h in histories}
         return [Reply(plan.pop(0)) for plan in self._plans.values()]
 

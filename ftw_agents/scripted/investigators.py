@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from ftw_agents.agent import History, Reply
 from ftw_agents.scripted.case import Case, Line, read_lines
 from ftw_envs.incident.chain import IMPACT_ACTS
+from ftw_envs.incident.env import IncidentEnv
 from ftw_envs.incident.families import LOGIN_VECTORS
 from ftw_envs.incident.techniques import CAUSE_OF, PERSISTENCE
 
@@ -279,11 +280,23 @@ def constant(first: str) -> Play:
     yield from case.file(CAUSE_OF)
 
 
+PLAYERS: dict[str, Callable[[str], Play]] = {
+    "expert": expert,
+    "expert_late": expert_late,
+    "loud": loud,
+    "constant": constant,
+}
+"""Investigators by name, besides `greedy`, which other environments have too."""
+
+
 class ScriptAgent:
     """An agent that follows a script in each episode.
 
     Args:
         script: takes the first observation, yields replies, is sent the observations after them.
+
+    Raises:
+        ValueError: from `act`, for an environment that is no incident.
     """
 
     def __init__(self, script: Callable[[str], Play]) -> None:
@@ -299,6 +312,9 @@ class ScriptAgent:
             text = seen if isinstance(seen, str) else seen["text"]
             try:
                 if play is None:
+                    if not isinstance(history.env, IncidentEnv):
+                        kind = type(history.env).__name__
+                        raise ValueError(f"this player investigates incidents, not {kind}")
                     play = self._script(text)
                     reply = next(play)
                 else:

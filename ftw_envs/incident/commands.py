@@ -85,6 +85,10 @@ class CommandGrammar(ActionGrammar):
     """The commands that an incident takes; handles and names of hosts and people are its own.
 
     Answers may be dressed as in `ActionGrammar`, but for a leading verb such as "go".
+
+    Attributes:
+        verbs: that the level knows.
+        handles: by kind: host, user, address (outside), lease.
     """
 
     def __init__(self, incident: Incident) -> None:
@@ -97,13 +101,13 @@ class CommandGrammar(ActionGrammar):
             "Example: search auth host=h1 act=accept"
         )
         hosts, users = incident.hosts, incident.users
-        self._known = {
-            "host": {f"h{i + 1}" for i in range(len(hosts))},
-            "user": {f"u{i + 1}" for i in range(len(users))},
-            "address": {f"x{i + 1}" for i in range(self.level.addresses)},
-            "lease": {f"i{i + 1}" for i in range(sum(h.role == "work" for h in hosts))}
-            if self.level.reconfigures
-            else set(),
+        works = sum(h.role == "work" for h in hosts) if self.level.reconfigures else 0
+        counts = {
+            "host": len(hosts), "user": len(users), "address": self.level.addresses, "lease": works,
+        }  # fmt: skip
+        self.handles = {
+            kind: tuple(f"{letter}{i + 1}" for i in range(n))
+            for letter, (kind, n) in zip("huxi", counts.items(), strict=True)
         }
         self._alias = {h.name: f"h{i + 1}" for i, h in enumerate(hosts)}
         self._alias |= {u.name: f"u{i + 1}" for i, u in enumerate(users)}
@@ -129,7 +133,7 @@ class CommandGrammar(ActionGrammar):
     @cached_property
     def actions(self) -> tuple[str, ...]:  # type: ignore[override]
         """One or more commands of every kind, for players that choose blindly."""
-        known = {k: sorted(v, key=lambda s: int(s[1:])) for k, v in self._known.items()}
+        known = self.handles
         out = ["hosts", "users", "report", "help", "wait 10m"]
         for host in known["host"]:
             out += [f"search {s} host={host}" for s in self.level.sources]
@@ -205,13 +209,13 @@ class CommandGrammar(ActionGrammar):
     def _one(self, kind: str, value: str, where: str) -> str:
         """A handle of one kind, from a handle or a name."""
         value = self._alias.get(value, value)
-        if value in self._known[kind]:
+        if value in self.handles[kind]:
             return value
-        known = self._known[kind]
+        known = self.handles[kind]
         what = {"host": "hosts", "user": "accounts", "address": "addresses", "lease": "leases"}
         if not known:
             raise RefusedError(f"{where}: there are no {what[kind]} here.")
-        letter = min(known)[0]
+        letter = known[0][0]
         raise RefusedError(
             f"{where}: no {_short(value)}; {what[kind]} are {letter}1 to {letter}{len(known)}."
         )

@@ -38,6 +38,7 @@ class Desk:
     Attributes:
         board: the report so far, slot to canonical value.
         shown: evidence seen so far, a sum of `SLOT_BIT`.
+        seen: number (as in "r7") of each row that replies have shown, by its `Log.uid`.
         closed: whether the report was filed.
     """
 
@@ -47,7 +48,7 @@ class Desk:
         self.board: dict[str, str] = {}
         self.shown = 0
         self.closed = False
-        self._ids: dict[int, int] = {}
+        self.seen: dict[int, int] = {}
         self._by_id: dict[int, int] = {}
 
     def run(self, command: Command, room: int) -> str:
@@ -111,7 +112,7 @@ class Desk:
         """Row `i` of the log as replies show it: its id, when, where, what, who, from and to."""
         log = self.world.log
         uid = int(log.uid[i])
-        number = self._ids.setdefault(uid, len(self._ids) + 1)
+        number = self.seen.setdefault(uid, len(self.seen) + 1)
         self._by_id[number] = uid
         shift = self.world.skew[int(log.host[i])]
         text = f"r{number} t{(int(log.t[i]) + shift) // MINUTE:+d} h{log.host[i] + 1} "
@@ -153,7 +154,7 @@ class Desk:
         log = self.world.log
         uid = self._by_id.get(int(command.args[0][1:]))
         if uid is None:
-            known = f"; rows so far are r1 to r{len(self._ids)}" if self._ids else "; none so far"
+            known = f"; rows so far are r1 to r{len(self.seen)}" if self.seen else "; none so far"
             return f"no row {command.args[0]}{known}"
         i = int(np.flatnonzero(log.uid == uid)[0])
         return raw_line(self.world, i)

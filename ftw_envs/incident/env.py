@@ -6,13 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 
 from ftw_envs.actions import ActionGrammar
 from ftw_envs.incident import guide
 from ftw_envs.incident.commands import CommandGrammar
 from ftw_envs.incident.desk import Desk
 from ftw_envs.incident.instance import MINUTE, draw, instance_count, truth
-from ftw_envs.incident.levels import LEVELS, SPLITS
+from ftw_envs.incident.levels import LEVELS, SPLITS, WIDTH, height_of
+from ftw_envs.incident.log import SOURCE_CODE, bits
 from ftw_envs.incident.score import grounded_share, is_solved, partial_score, slot_scores
 from ftw_envs.incident.world import World, alert_text
 from ftw_envs.streams import Stream
@@ -41,7 +43,9 @@ class IncidentEnv(EpisodeEnv):
     ## Observation
     Text. First the alert, what the report needs, and the commands; then the reply to each
     command, after a line with the minutes since the alert and the commands left. Replies are
-    at most 240 (levels 0, 1), 480, 960 or 2,000 characters long.
+    at most 240 (levels 0, 1), 480, 960 or 2,000 characters long. With `obs="image"` a dict of
+    that "text" and an "image", uint8 of shape (height, 640, 3): the network and a timeline, as
+    far as replies have shown them, and the report.
 
     ## Actions
     One command as text: a verb, at most two words, and `key=value` in any order, such as
@@ -73,6 +77,7 @@ class IncidentEnv(EpisodeEnv):
     - `reward`: "score" or "partial".
     - `freeze`: nothing moves: logs are kept, nobody reacts. For comparison.
     - `noise`: a seed that fixes the noise of all attempts; None for that of each `reset`.
+    - `obs`: "text" or "image".
     - `luck`: a solved attempt is played again in so many other worlds, and
       `info["lucky"]` tells whether it was luck; 0 for no.
     - `max_steps`: commands until truncation; None for the level's own number.
@@ -92,6 +97,7 @@ class IncidentEnv(EpisodeEnv):
         freeze: bool = False,
         noise: int | None = None,
         luck: int = 0,
+        obs: str = "text",
         max_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
@@ -105,8 +111,13 @@ class IncidentEnv(EpisodeEnv):
             raise ValueError(f"noise must be None or an integer of at least 0, got {noise!r}")
         if not isinstance(luck, int) or luck < 0:
             raise ValueError(f"luck must be an integer of at least 0, got {luck!r}")
-        self.reward, self.freeze = reward, freeze
-        self.luck = luck
+        if obs not in ("text", "image"):
+            raise ValueError(f"obs must be one of text, image, got {obs!r}")
+        self.reward, self.freeze, self.luck, self.obs = reward, freeze, luck, obs
+        if obs == "image":
+            # test_topo has half as many hosts more; the picture has room for them always.
+            picture = spaces.Box(0, 255, (height_of(self.level), WIDTH, 3), np.uint8)
+            self.observation_space = spaces.Dict({"image": picture, "text": self.observation_space})
         self._noise = noise
         self._given = False
         self.env_version = f"incident{RULES_VERSION}-L{level}"
@@ -138,7 +149,8 @@ class IncidentEnv(EpisodeEnv):
         if self.instance is not None and self._end and isinstance(action, str):
             self._said = OVER
             truncated = self._end == "time_limit"
-            return OVER, 0.0, not truncated, truncated, self._info()
+            seen = OVER if self.obs == "text" else {"image": self._frame(), "text": OVER}
+            return seen, 0.0, not truncated, truncated, self._info()
         return super().step(action)
 
     def _load(self, split: str, index: int) -> str:
@@ -166,10 +178,12 @@ class IncidentEnv(EpisodeEnv):
 
     def _observe(self, error: str | None, first: bool) -> Any:
         if first:
-            return self._first_text()
-        # Errors may be longer than the cap of replies, so they are cut, never the world's words.
-        text = self._said if error is None else error
-        return f"{self._status()}\n{text}"[: self.level.reply]
+            text = self._first_text()
+        else:
+            # Errors may be longer than the cap of replies; they are cut, never the world's words.
+            said = self._said if error is None else error
+            text = f"{self._status()}\n{said}"[: self.level.reply]
+        return text if self.obs == "text" else {"image": self._frame(), "text": text}
 
     def _play(self, action: str) -> tuple[float, str]:
         self._replies.append(action)
@@ -242,23 +256,25 @@ class IncidentEnv(EpisodeEnv):
         return mean, (sum((x - mean) ** 2 for x in solved) / n) ** 0.5
 
     def timeline(self) -> list[tuple[int, str]]:
-        """What the attacker did, as (minute, text) in order, once the attempt is over.
+        """What the attacker did and which traces of it were lost, once the attempt is over.
+
+        Returns:
+            (minute, text), in order.
 
         Raises:
             ValueError: it is not over yet.
         """
         if not self._end:
             raise ValueError("the timeline is told after the end of the investigation")
-        attack = self.world.attack
-        before = (
-            []
-            if attack is None
-            else [
-                (t // MINUTE, f"came to h{h + 1}")
-                for t, h in zip(attack.arrivals, attack.path, strict=True)
-            ]
-        )
-        return before + [(t // MINUTE, text) for t, text in self.world.story]
+        world = self.world
+        attack = world.attack
+        story = [(t, text) for t, text in world.story]
+        if attack is not None:
+            steps = zip(attack.arrivals, attack.path, strict=True)
+            story += [(t, f"came to h{h + 1}") for t, h in steps]
+            story += world.log.told(SOURCE_CODE["audit"], bits("persist", "impact"))
+            story += world.log.gone(bits("entry", "path", "persist"), world.now)
+        return sorted((t // MINUTE, text) for t, text in story)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle keeps: the start and the commands, never the hidden world.
@@ -270,7 +286,7 @@ class IncidentEnv(EpisodeEnv):
             raise ValueError("a live attempt cannot be copied; give reset() a seed, or freeze=True")
         arguments = {
             "level": self.level_number, "reward": self.reward,
-            "freeze": self.freeze, "noise": self._noise, "luck": self.luck,
+            "freeze": self.freeze, "noise": self._noise, "luck": self.luck, "obs": self.obs,
             "max_steps": self.max_steps, "render_mode": self.render_mode,
         }  # fmt: skip
         start = None
@@ -295,7 +311,7 @@ class IncidentEnv(EpisodeEnv):
         self.__dict__.update(state["own"])
 
     def _frame(self) -> npt.NDArray[np.uint8]:
-        from ftw_envs.drawing import text_panel  # Pillow only where a picture is wanted
+        from ftw_envs.incident.draw import draw as picture  # Pillow only where it is wanted
 
-        head = f"{alert_text(self.incident)}\n{self._status()}\nreport: {self.desk.board_text()}"
-        return text_panel(f"{head}\n{self._said}", 640)
+        board = [f"{s}={v}" for s, v in self.desk.board.items()]
+        return picture(self.desk, [alert_text(self.incident), self._status(), "report:", *board])

@@ -180,8 +180,8 @@ def _flows(incident: Incident, noise: Stream, rows: Rows, n: int, span: tuple[in
         rows.add(-2 * MINUTE, "net", incident.quiet[0], "large", dst=incident.quiet[1])
     alerted = incident.alert_host  # on which the last large flow is not always the one meant
     for _ in range(noise.integer(3)):
-        t, usual = -noise.integer(4 * MINUTE), noise.choice(hosts[alerted].sends_to)
-        rows.add(t, "net", alerted, "large", dst=usual)
+        usual = noise.choice(hosts[alerted].sends_to)
+        rows.add(-noise.integer(4 * MINUTE), "net", alerted, "large", dst=usual)
 
 
 def _work(

@@ -97,3 +97,11 @@ LEVELS = (
         shows_oldest=False, errors=True, decoy=True, no_incident=0.12, cost_cap=12,
     ),
 )  # fmt: skip
+
+WIDTH, GRAPH, LANE = 640, 360, 14
+"""Pixels of pictures: across, of the graph down, of a host's lane in the timeline."""
+
+
+def height_of(level: Level) -> int:
+    """Height in pixels of a level's pictures, with room for the larger networks of test_topo."""
+    return GRAPH + 40 + LANE * (level.hosts + (level.hosts + 1) // 2)

@@ -153,6 +153,21 @@ class Log:
         found = np.flatnonzero(mask)
         return int(self.t[found[0]]) if len(found) else None
 
+    def told(self, source: int, evidence: int) -> list[tuple[int, str]]:
+        """(second, "act on host") of the rows of a source that are such evidence."""
+        rows = np.flatnonzero((self.source == source) & (self.evidence & evidence > 0)).tolist()
+        return [(int(self.t[i]), f"{ACT_NAMES[self.act[i]]} on h{self.host[i] + 1}") for i in rows]
+
+    def gone(self, evidence: int, now: int) -> list[tuple[int, str]]:
+        """(second, what) of such evidence from before the alert that was rotated away since."""
+        mask = (self.evidence & evidence > 0) & (self.t <= 0) & ~self._saved
+        rows = np.flatnonzero(mask & (self._expires <= now)).tolist()
+        out = {}
+        for i in rows:
+            what = f"{SOURCES[self.source[i]]} of h{self.host[i] + 1} lost t{self.t[i] // 60:+d}"
+            out[what] = int(self._expires[i])
+        return [(t, what) for what, t in out.items()]
+
     def save(self, now: int, host: int) -> int:
         """Keeps what is there of a host for good; how many rows that is."""
         mask = self.there(now) & (self.host == host)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from ftw_envs.incident.instance import MINUTE, Incident, truth
@@ -21,6 +22,16 @@ COST_WEIGHT = 0.01
 
 OUT_WEIGHT = 0.2
 """Share of the partial score that an attacker who is really out earns, where that is asked for."""
+
+
+def report_of(known: dict[str, object], slots: Sequence[str]) -> str:
+    """What `set` takes to fill those of the slots that are known (`instance.truth`)."""
+    out = []
+    for slot in (s for s in slots if s in known):
+        value = known[slot]
+        text = f"t{value:+d}" if isinstance(value, int) else value
+        out.append(f"{slot}={','.join(value) if isinstance(value, list) else text}")
+    return " ".join(out)
 
 
 def _f1(said: set[object], right: set[object]) -> float:
