@@ -62,7 +62,7 @@ def main(
     result: Path = Path("docs/studies/offline.json"),
     jobs: int = 2,
     seeds: int = 5,
-    iterations: int = 60,
+    iterations: int = 40,
 ) -> None:
     """Runs the study.
 

@@ -178,18 +178,17 @@ def filters(data: Row) -> tuple[str, Figure]:
     table = []
     for axes, base in zip(panels, bases, strict=True):
         for shift, color, skip in ((-0.12, BLUE, True), (0.12, RED, False)):
-            told = [
-                mean_and_half(
-                    [
-                        r["test_solved"] / r["test_episodes"]
-                        for r in _pick(rows, base=base, c=c, k=k, skip_flat_draws=skip)
-                    ]
-                )
-                for k, c in pairs
-            ]
-            mean, half = np.array(told).T
+            told = []
+            for i, (k, c) in enumerate(pairs):
+                mine = _pick(rows, base=base, c=c, k=k, skip_flat_draws=skip)
+                if mine:
+                    rates = [r["test_solved"] / r["test_episodes"] for r in mine]
+                    told.append((i, *mean_and_half(rates)))
+            if not told:
+                continue
+            at, mean, half = np.array(told).T
             axes.errorbar(
-                np.arange(len(pairs)) + shift,
+                at + shift,
                 mean,
                 yerr=half,
                 fmt="o",
@@ -200,12 +199,15 @@ def filters(data: Row) -> tuple[str, Figure]:
         axes.set(title=f"{base} base", xticks=range(len(pairs)))
         axes.set_xticklabels([f"K{k}-C{c}" for k, c in pairs])
     panels[0].set(ylabel="test puzzles solved")
-    panels[0].legend()
+    panels[-1].legend()
     for base in bases:
         for k, c in pairs:
             cells = [base, f"FTW-K{k}-C{c}"]
             for skip in (True, False):
                 mine = _pick(rows, base=base, c=c, k=k, skip_flat_draws=skip)
+                if not mine:
+                    cells += ["", ""]
+                    continue
                 cells.append(_percent([r["test_solved"] / r["test_episodes"] for r in mine]))
                 first = [np.mean(r["curve"]["winners_solved"][1:6]) for r in mine]
                 cells.append(f"{np.mean(first):.0%}")

@@ -63,6 +63,7 @@ class Case:
         path, entry, accounts, vector, c2, persist, impact, start: what was found so far.
         cost_cap: how much damage cutting off may do; None if nothing is said.
         who: accounts that came to a host.
+        logins: unusual logins on a host from a place, as they were shown.
         acts: what the audit of a host tells of, once it was asked.
         left: commands left.
     """
@@ -92,6 +93,7 @@ class Case:
         dear = re.search(r"the damage may be ([0-9]+) at most", first)
         self.cost_cap = int(dear[1]) if dear else None
         self.who: dict[str, list[str]] = {}
+        self.logins: dict[tuple[str, str], list[Line]] = {}
         self.acts: dict[str, list[str]] = {}
         given = re.search(r"You have ([0-9]+) commands", first)
         self.left = int(given[1]) if given else 0

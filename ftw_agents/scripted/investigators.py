@@ -55,14 +55,14 @@ def _came_from(case: Case, host: str) -> Generator[str, str, list[str]]:
     which tell hosts but not how: an outside place in them may be anybody.
     """
     places = yield from _count(case, f"auth by=src host={host} act=accept")
-    found = [p for p in places if not case.usual_login(p, host)]
+    found = yield from _unusual(case, host, places)
     if found or not case.time_for(1):
         return found
     if "audit" in case.sources:
         acts = case.acts[host] = yield from _count(case, f"audit by=act host={host}")
         if "login" in acts and case.time_for(1):
             places = yield from _count(case, f"audit by=src host={host} act=login")
-            found = [p for p in places if not case.usual_login(p, host)]
+            found = yield from _unusual(case, host, places)
         if found or any(act in _BY_ACT for act in acts):
             return found
     if not case.time_for(2):
@@ -70,6 +70,20 @@ def _came_from(case: Case, host: str) -> Generator[str, str, list[str]]:
     places = yield from _count(case, f"net by=src host={host} act=conn")
     owners = yield from _owners(case, places, host)
     return [p for p in owners if not case.usual_login(p, host)]
+
+
+def _unusual(case: Case, host: str, places: Sequence[str]) -> Generator[str, str, list[str]]:
+    """Those of the places that nobody comes from as a habit, or on a journey that was announced."""
+    found = [p for p in places if not case.usual_login(p, host)]
+    if not case.staff or any(p[0] == "h" for p in found):
+        return found
+    for place in list(found):
+        rows = yield from _login(case, host, place)
+        if rows:
+            tickets = case.body((yield f"tickets user={rows[-1].user}"))
+            if f"travel {place}" in tickets:
+                found.remove(place)
+    return found
 
 
 def _owners(case: Case, places: Sequence[str], host: str) -> Generator[str, str, list[str]]:
@@ -93,10 +107,13 @@ def _owners(case: Case, places: Sequence[str], host: str) -> Generator[str, str,
 
 def _login(case: Case, host: str, place: str) -> Generator[str, str, list[Line]]:
     """The logins on `host` from `place`, as far as any source still has them."""
+    if (host, place) in case.logins:
+        return case.logins[host, place]
     rows = yield from _search(case, f"auth host={host} src={place} act=accept")
     if not rows and "audit" in case.sources:
         rows = yield from _search(case, f"audit host={host} src={place} act=login")
-    return [r for r in rows if not case.habit(r)]
+    case.logins[host, place] = [r for r in rows if not case.habit(r)]
+    return case.logins[host, place]
 
 
 def _walk_back(case: Case) -> Play:
@@ -107,7 +124,8 @@ def _walk_back(case: Case) -> Play:
         places = yield from _came_from(case, current)
         inside = [p for p in places if p[0] == "h" and p not in case.path]
         if not inside:
-            yield from _way_in(case, current, [p for p in places if p[0] == "x"])
+            if len(case.path) > 1 or case.symptom == "persist":
+                yield from _way_in(case, current, [p for p in places if p[0] == "x"])
             return
         rows = yield from _login(case, current, inside[0])
         case.take(rows)
@@ -125,10 +143,6 @@ def _way_in(case: Case, entry: str, outside: list[str]) -> Play:
         if not rows:
             continue
         row = rows[-1]
-        if case.staff:  # travellers are announced
-            tickets = case.body((yield f"tickets user={row.user}"))
-            if f"travel {place}" in tickets:
-                continue
         case.take(rows)
         case.start = row.t
         if row.how:

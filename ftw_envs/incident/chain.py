@@ -89,6 +89,9 @@ def _moves(rows: Rows, incident: Incident, attack: Attack, stream: Stream) -> No
         evidence = bits("path", "accounts", *first)
         method = incident.users[user].method
         rows.add_login(t, host, user, attack.path[i - 1], method, evidence)
+        if stream.uniform() < 0.35:  # he comes back, or his logins would be the rarest
+            again = t + stream.integer(max(1, _leaves(attack, i) - t))
+            rows.add_login(again, host, user, attack.path[i - 1], method, bits("path", "accounts"))
         act = stream.choice(("sudo", "exec", "read"))
         at = t + MINUTE * (1 + stream.integer(3))
         rows.add(at, "audit", host, act, user=user, evidence=bits("path", "accounts"))

@@ -20,7 +20,7 @@ from ftw_envs.incident.world import World, alert_text
 from ftw_envs.streams import Stream
 from ftw_envs.text_env import EpisodeEnv
 
-RULES_VERSION = 0
+RULES_VERSION = 1
 """Part of `env_version`; goes up whenever rules or texts change."""
 
 LUCKY_BELOW = 0.3

@@ -296,7 +296,7 @@ class _Draw:
         end = path[-1]
         inside = [h for h in works if h not in (path[-2], end)]
         inside = inside or [h for h in range(self.n_hosts) if h not in (path[-2], end)]
-        others = [u for u in range(n) if u not in (first, second)][:2]
+        others = [u for u in range(n) if u not in (first, second)][: 1 + stream.integer(2)]
         users = []
         for u, kind in enumerate(kinds):
             if kind == "svc" or not works:
@@ -397,7 +397,7 @@ def instance_count(split: str) -> int:
     return COUNTS.get(split, OTHER_COUNT)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def draw(level: int, split: str, index: int) -> Incident:
     """Instance `index` of `split` on a level from 0 to 4.
 

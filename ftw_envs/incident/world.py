@@ -165,7 +165,8 @@ class World:
     def _reconfigure(self, rows: Rows) -> list[tuple[int, int, int]]:
         """Reloads of audit rules: (host, from, to) in which a host's audit is blind."""
         stream = self.stream("config")
-        begin = self.attack.start if self.attack else -12 * HOUR
+        attack = self.incident.attack  # so that the benign twin has the same
+        begin = attack.start if attack else -12 * HOUR
         out = []
         for host in range(len(self.incident.hosts)):
             if stream.uniform() < 0.25:
@@ -179,7 +180,8 @@ class World:
         incident, stream = self.incident, self.stream("decoy")
         attack = incident.attack
         path = set(attack.path) if attack else set()
-        free = [h for h in range(len(incident.hosts)) if h not in path]
+        near = path | {incident.alert_host}
+        free = [h for h in range(len(incident.hosts)) if h not in near]
         users = [u for u in range(len(incident.users)) if not attack or u not in attack.accounts]
         out = incident.strangers
         host, user, dst = stream.choice(free), stream.choice(users), stream.choice(out)
