@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from gymnasium import spaces
 from rich import box
 from rich.console import Console, Group
 from rich.table import Table
@@ -113,11 +112,7 @@ def _screen(episode: Episode) -> Group:
                 f"turn {i + 1} shows something else than was recorded: the episode is of "
                 f"{episode.env_version}, this is {env.env_version}"
             )
-        # Views with numbers for actions have the action's name recorded as the reply.
-        action: str | int = turn.reply
-        if isinstance(env.action_space, spaces.Discrete):
-            action = env.grammar.actions.index(turn.reply)
-        seen, _, _, _, info = env.step(action)
+        seen, _, _, _, info = env.step(turn.reply)
         texts.append(_words(env, seen))
         times.append(env.world.now // MINUTE if isinstance(env, IncidentEnv) else i + 1)
     live = isinstance(env, IncidentEnv)

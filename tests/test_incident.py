@@ -99,7 +99,7 @@ def test_luck_within_an_instance() -> None:
     live, frozen = incident(1), incident(1, freeze=True)
     n = 12
     rates = np.array([
-        [attempt(live, expert, i, 100 * i + k)[0]["solved"] for k in range(n)] for i in range(40)
+        [attempt(live, expert, i, 100 * i + k)[0]["solved"] for k in range(n)] for i in range(80)
     ])  # fmt: skip
     p = rates.mean(axis=1)
     within = (p * (1 - p)).mean() * n / (n - 1)

@@ -80,7 +80,7 @@ LEVELS = (
     Level(3, 4, 8, SOURCES[:2], (1, 1), 60, 12, 200, 240, ("entry", "accounts", "c2"), (60, 240)),
     Level(
         6, 8, 12, SOURCES[:3], (2, 2), 150, 20, 240, 240, _L1_SLOTS, (120, 480),
-        rotation=(30, 290), wipes=True,
+        rotation=(25, 290), wipes=True,
     ),
     Level(
         10, 14, 16, SOURCES[:4], (2, 3), 400, 30, 360, 480, _L2_SLOTS, (240, 1440),

@@ -122,7 +122,7 @@ class World:
             return np.full(shape, 10**9, np.int64)
         low, high = (round(MINUTE * rates.rotation * x) for x in self.level.rotation)
         u = self.stream("rotate").uniforms(shape[0] * shape[1]).reshape(shape)
-        slack = low + u * (high - low) * (0.15 + 1.7 * self.incident.room)
+        slack = low + u * (high - low) * (0.1 + 1.8 * self.incident.room)
         public = [h for h, x in enumerate(self.incident.hosts) if x.public]
         slack[public, SOURCE_CODE["auth"]] *= 0.7  # guessed passwords fill the file sooner
         keep: Ints = (age + slack).astype(np.int64)
