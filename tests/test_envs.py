@@ -72,12 +72,12 @@ GOLDEN = {
     "ftw/Sokoban-v0 {'obs': 'grid', 'actions': 'text'}": "e0a571e79a0d300e",
     "ftw/Sokoban-v0 {'obs': 'grid', 'actions': 'discrete'}": "21d5ddb44a8926ad",
     "ftw/IncidentL0-v0 {}": "b9bd9fd95c6bf3a7",
-    "ftw/IncidentL1-v0 {}": "e5a597d58fb5ecc5",
-    "ftw/IncidentL2-v0 {}": "1ea837d267f85a15",
-    "ftw/IncidentL3-v0 {}": "15e05bd9f8a67ed9",
-    "ftw/IncidentL4-v0 {}": "8a3bb703d98a614a",
+    "ftw/IncidentL1-v0 {}": "3e68102317b1e716",
+    "ftw/IncidentL2-v0 {}": "61364213705b71b0",
+    "ftw/IncidentL3-v0 {}": "bfa459e924504a68",
+    "ftw/IncidentL4-v0 {}": "3f375aeaa3b7e2af",
     "ftw/IncidentL2-v0 {'freeze': True}": "47a77c67dc432e63",
-    "ftw/IncidentL2-v0 {'noise': 3, 'reward': 'partial'}": "54ea73b9e3ac1298",
+    "ftw/IncidentL2-v0 {'noise': 3, 'reward': 'partial'}": "1ecd2ded646b0b6a",
 }
 views = pytest.mark.parametrize(("env_id", "kwargs"), VIEWS)
 text_views = pytest.mark.parametrize(("env_id", "kwargs"), TEXT_VIEWS)

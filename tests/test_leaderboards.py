@@ -188,7 +188,7 @@ def test_a_changed_byte_is_found(entry: Path) -> None:
     ("change", "why"),
     [
         ({"colour": 1}, "colour: Extra inputs are not permitted"),
-        ({"split": "train"}, "split: Input should be 'valid' or 'test'"),
+        ({"split": "train"}, "split: Input should be 'valid', 'test'"),
         ({"seed": "0"}, "seed: Input should be a valid integer"),
         ({"format": 2}, "format: Input should be 1"),
         ({"suite_version": "0.0.1"}, "made with suite 0.0.1"),
@@ -263,7 +263,7 @@ def test_submit_refuses_what_would_not_verify(entry: Path, tmp_path: Path) -> No
 def test_results_on_train_are_not_submitted(tmp_path: Path) -> None:
     out = tmp_path / "eval"
     evaluate(load_player("random"), MINI, {}, split="train", episodes=3, seed=0, out=out)
-    with pytest.raises(ValueError, match="split: Input should be 'valid' or 'test'"):
+    with pytest.raises(ValueError, match="split: Input should be 'valid', 'test'"):
         submit(out, tmp_path / "new")
 
 

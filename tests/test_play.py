@@ -97,7 +97,7 @@ def test_every_environment_can_be_played(
     env_id: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     limit = make(env_id).max_steps
-    type_lines(monkeypatch, *["?"] * limit, "/restart")
+    type_lines(monkeypatch, *["?"] * limit, "/next")
     main(["play", env_id, "--seed", "1"])
     out = capsys.readouterr().out
     assert "\ntime is up: " in out
