@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from platformdirs import user_cache_path
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import ftw_envs
+from ftw_agents.agent import Agent
 from ftw_agents.collect import Collector
 from ftw_agents.config import parse_env_args
 from ftw_agents.lm.learner import Learner, Sample, StepStats
@@ -28,10 +30,13 @@ from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
 from ftw_agents.lm.words import build_tokenizer
 from ftw_agents.results import Summary, summarise
+from ftw_agents.scripted.investigators import ScriptAgent, expert
 from ftw_agents.scripted.random import RandomAgent
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import Start, evaluation_starts, training_starts
 from ftw_envs.files import partial_path, write_json
+from ftw_envs.incident.env import IncidentEnv
+from ftw_envs.incident.techniques import CAUSES, IMPACTS, PERSISTENCE, VECTORS
 from ftw_envs.registry import make
 from ftw_envs.sokoban.env import SokobanEnv
 from ftw_envs.streams import Stream, stream_key
@@ -45,7 +50,7 @@ class BaseConfig:
     """The environment it learns to play."""
     env_args: tuple[str, ...] = ("obs=coords",)
     """The environment's keyword arguments as key=value; obs=coords is what it learns best."""
-    player: Literal["solver", "random"] = "solver"
+    player: Literal["solver", "random", "expert"] = "solver"
     """Whose games it imitates."""
     games: int = 8000
     """Games on training instances, shown over and over."""
@@ -61,9 +66,17 @@ class BaseConfig:
     """Layers of the model."""
     heads: int = 4
     """Attention heads of the model."""
+    max_reply_tokens: int = 8
+    """Where its replies are cut."""
     seed: int = 0
     """Names all randomness."""
 
+
+PLAYERS: dict[str, Callable[[], Agent]] = {
+    "solver": SolverAgent,
+    "random": RandomAgent,
+    "expert": partial(ScriptAgent, expert),
+}
 
 Report = Callable[[int, int, float], None]
 """Called with the step, the number of steps, and the loss in nats."""
@@ -74,8 +87,14 @@ def vocabulary_texts(env_id: str) -> Iterator[str]:
     yield from (f"r{y}c{x}" for y in range(1, 11) for x in range(1, 11))
     yield " ".join("0123456789#@$.*+-")
     views: list[dict[str, Any]] = [{}]
-    if isinstance(make(env_id), SokobanEnv):
+    players: list[Agent] = [SolverAgent(), RandomAgent()]
+    known = make(env_id)
+    if isinstance(known, SokobanEnv):
         views = [{"obs": "text"}, {"obs": "coords"}]
+    if isinstance(known, IncidentEnv):
+        players.append(ScriptAgent(expert))
+        yield " ".join(f"{letter}{i}" for letter in "huxri" for i in range(1, 41))
+        yield " ".join([*known.level.slots, *PERSISTENCE, *VECTORS, *IMPACTS, *CAUSES])
     for kwargs in views:
         collector = Collector(env_id, kwargs)
         env, count = collector.env, collector.env.instance_count("train")
@@ -84,9 +103,11 @@ def vocabulary_texts(env_id: str) -> Iterator[str]:
             options = {"split": "train", "index": start.index}
             yield env.reset(seed=start.seed, options=options)[0]
             yield " ".join(env.grammar.actions)
-        for player in (SolverAgent(), RandomAgent()):
+        for player in players:
             for episode in collector.play(player, starts[:64]):
                 yield from (t.observation for t in episode.turns)
+                if isinstance(known, IncidentEnv):
+                    yield from (t.reply for t in episode.turns)
         for bad in ("", " ".join(f"[{a}]" for a in env.grammar.actions)):
             yield env.grammar.parse(bad).error or ""
 
@@ -117,8 +138,10 @@ def pretrain(config: BaseConfig, report: Report) -> LanguageModel:
     """Makes the base."""
     collector = Collector(config.env, parse_env_args(config.env_args))
     starts = training_starts(collector.env, config.seed, 0, config.games)
-    lm = new_model(config, build_tokenizer(vocabulary_texts(config.env)))
-    player = SolverAgent() if config.player == "solver" else RandomAgent()
+    words = vocabulary_texts(config.env)
+    # Commands are several words; elsewhere an answer is one, which may hold signs.
+    lm = new_model(config, build_tokenizer(words, spaces=config.player == "expert"))
+    player = PLAYERS[config.player]()
     games = [Sample(lm.tokenize(e)) for e in collector.play(player, starts)]
     learner = Learner(lm, lr=config.lr)
     stream = Stream("pretrain", config.seed)
@@ -137,7 +160,8 @@ def examine(config: BaseConfig, lm: LanguageModel) -> Summary:
     collector = Collector(config.env, parse_env_args(config.env_args))
     count = collector.env.instance_count("valid")
     starts = evaluation_starts(collector.env, "valid", count, seed=0)
-    return summarise(collector.play(LMAgent(lm), starts))
+    agent = LMAgent(lm, max_reply_tokens=config.max_reply_tokens)
+    return summarise(collector.play(agent, starts))
 
 
 def base_view(env_id: str) -> tuple[str, ...]:

@@ -25,9 +25,12 @@ CHAT_TEMPLATE = (
     "{%- if add_generation_prompt -%}{{ '<|assistant|>' }}{%- endif -%}"
 )
 
-# A cell name (r3c4) or word, a single digit, a line end, or one other character: so a
-# board row falls into its cells.
-_WORD = r"r[0-9]+c[0-9]+|[A-Za-z]+|[0-9]|\n|[^\sA-Za-z0-9]"
+# A cell name (r3c4), a handle (h1), a word, a single digit, a line end, or one other character:
+# so a board row falls into its cells.
+_WORD = (
+    r"r[0-9]+c[0-9]+|(?<![A-Za-z0-9])[a-z][0-9]+(?![A-Za-z0-9])"
+    r"|[A-Za-z]+|[0-9]|\n|[^\sA-Za-z0-9]"
+)
 
 
 def _splitter() -> pre_tokenizers.PreTokenizer:
@@ -44,16 +47,20 @@ def split_words(text: str) -> list[str]:
     return re.findall(_WORD, text)
 
 
-def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+def build_tokenizer(texts: Iterable[str], *, spaces: bool = False) -> PreTrainedTokenizerFast:
     """A tokenizer whose vocabulary is the words of `texts`, sorted, and nothing else.
 
     Unknown words become `<|unk|>`, one for each.
+
+    Args:
+        spaces: put a space between the words of a reply; without, they stand side by side.
     """
     words = sorted({w for text in set(texts) for w in split_words(text)})
     vocab = {word: i for i, word in enumerate([*SPECIAL, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocab, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = _splitter()
-    tokenizer.decoder = decoders.Fuse()
+    if not spaces:
+        tokenizer.decoder = decoders.Fuse()
     tokenizer.add_special_tokens(list(SPECIAL))
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,

@@ -27,6 +27,8 @@ MAX_ROWS = 50
 MAX_WAIT = 60
 _TIME = re.compile(r"t([+-][0-9]{1,5})|([0-9]{1,5})(m|h|)")
 _SPACE = re.compile(r"[ \t]+")
+_JOINED = re.compile(r"[ \t]*([=,>-])[ \t]*")
+"""Signs inside a word, around which spaces mean nothing: "host = h1" is "host=h1"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ class CommandGrammar(ActionGrammar):
             raise RefusedError(f"There is no command in the reply. {self.form}")
         if "\n" in line:
             raise RefusedError("One command in one line, please: the reply has several lines.")
-        words = _SPACE.split(line)
+        words = _SPACE.split(_JOINED.sub(r"\1", line) if " " in line else line)
         verb = words[0]
         if verb not in self.verbs:
             known = ", ".join(self.verbs)
