@@ -71,13 +71,13 @@ GOLDEN = {
     "ftw/Sokoban-v0 {'obs': 'coords', 'actions': 'discrete'}": "23f361bf52b05a30",
     "ftw/Sokoban-v0 {'obs': 'grid', 'actions': 'text'}": "e0a571e79a0d300e",
     "ftw/Sokoban-v0 {'obs': 'grid', 'actions': 'discrete'}": "21d5ddb44a8926ad",
-    "ftw/IncidentL0-v0 {}": "b9bd9fd95c6bf3a7",
-    "ftw/IncidentL1-v0 {}": "3e68102317b1e716",
-    "ftw/IncidentL2-v0 {}": "61364213705b71b0",
-    "ftw/IncidentL3-v0 {}": "bfa459e924504a68",
-    "ftw/IncidentL4-v0 {}": "3f375aeaa3b7e2af",
-    "ftw/IncidentL2-v0 {'freeze': True}": "47a77c67dc432e63",
-    "ftw/IncidentL2-v0 {'noise': 3, 'reward': 'partial'}": "1ecd2ded646b0b6a",
+    "ftw/IncidentL0-v0 {}": "56b3bb3d9748b31f",
+    "ftw/IncidentL1-v0 {}": "333bf93d609d5051",
+    "ftw/IncidentL2-v0 {}": "2692c19ede2dd235",
+    "ftw/IncidentL3-v0 {}": "31ac59a25d449d78",
+    "ftw/IncidentL4-v0 {}": "b7af7412fcaae920",
+    "ftw/IncidentL2-v0 {'freeze': True}": "9c7b688b55f69243",
+    "ftw/IncidentL2-v0 {'noise': 3, 'reward': 'partial'}": "a9eb6326efca9d59",
 }
 views = pytest.mark.parametrize(("env_id", "kwargs"), VIEWS)
 text_views = pytest.mark.parametrize(("env_id", "kwargs"), TEXT_VIEWS)

@@ -136,15 +136,16 @@ def _talk(rows: Rows, incident: Incident, attack: Attack, stream: Stream, until:
     tell.
     """
     last, level = attack.path[-1], incident.level
-    usual = max(2, level.rows // (12 * level.hosts))
+    usual = max(1, level.rows // (12 * level.hosts))
     for host in dict.fromkeys((attack.persist_host, last)):
         t = attack.arrivals[attack.path.index(host)] + 2 * MINUTE
-        pause = max(5 * MINUTE, -t // (1 + stream.integer(usual)))
+        calls = 1 + stream.integer(usual)  # about so many before the alert
+        pause = max(5 * MINUTE, -t * (7 + stream.integer(14)) // (10 * calls))
         while t < until:
             rows.add(t, "net", host, "beacon", dst=attack.c2, evidence=bits("c2"))
             t += pause + stream.integer(5 * MINUTE)
     if attack.alert == "flow" or attack.impact in FLOWS:
         span = min(-attack.arrivals[-1] // 2, 90 * MINUTE)
-        for i in range(1 + stream.integer(3)):
+        for i in range(1 + stream.integer(1 + usual)):
             t = -MINUTE * 2 if i == 0 else -stream.integer(max(span, 5 * MINUTE))
             rows.add(t, "net", last, "large", dst=attack.c2, evidence=bits("c2", "impact"))
