@@ -19,7 +19,7 @@ from ftw_envs.incident.instance import draw, fingerprint, truth
 from ftw_envs.incident.levels import LEVELS, SPLITS
 from ftw_envs.incident.log import SLOT_BIT
 from ftw_envs.incident.names import names
-from ftw_envs.incident.score import report_of
+from ftw_envs.incident.score import is_solved, report_of
 from ftw_envs.incident.techniques import CAUSE_OF
 from ftw_envs.incident.world import World
 from ftw_envs.streams import Stream
@@ -88,32 +88,30 @@ def test_shortcuts_do_no_better_than_chance(level: int, rule: str) -> None:
     assert rate <= chance + 0.02 + 2 * error
 
 
+def report_right_most_often(level: int) -> dict[str, dict[str, str]]:
+    """The whole report that is right most often on train, and each slot's best value together."""
+    slots = LEVELS[level].slots
+    reports = [report_of(truth(draw(level, "train", i)), slots).split() for i in range(200)]
+    whole = Counter(map(tuple, reports)).most_common(1)[0][0]
+    each = {s: Counter(p for r in reports for p in r if p.startswith(f"{s}=")) for s in slots}
+    by_slot = [count.most_common(1)[0][0] for count in each.values()]
+    boards = {"whole": whole, "by slot": by_slot, "none": ["verdict=none"]}
+    return {k: dict(x.split("=", 1) for x in parts) for k, parts in boards.items()}
+
+
 @levels
-@pytest.mark.parametrize("split", [s for s in SPLITS if s != "train"])
-def test_best_constant_report_solves_next_to_nothing(level: int, split: str) -> None:
-    """The report that fits most instances of train, filed everywhere."""
-    level_slots = LEVELS[level].slots
-    reports = Counter(
-        report_of(truth(draw(level, "train", i)), level_slots) for i in range(300)
-    )  # fmt: skip
-    best = reports.most_common(1)[0][0]
-    slots = [Counter(r.split()[k] for r in reports if len(r.split()) > k) for k in range(9)]
-    parts = [c.most_common(1)[0][0] for c in slots if c]
-    by_slot = {p.partition("=")[0]: p for p in parts}
-    if "path" in by_slot:  # a report that contradicts itself is not filed
-        by_slot["entry"] = "entry=" + by_slot["path"].partition("=")[2].split(",")[0]
-
-    def file(report: str, first: str) -> Play:
-        yield f"set {report}"
-        yield "report"
-
-    env, some = incident(level), range(400 if level == 0 else 200 if level < 3 else 100)
-    none_too = LEVELS[level].no_incident
-    most = 0.03 if level == 0 else 0.01  # three hosts, four accounts, eight addresses: 1 in 96
-    for report in {best, " ".join(by_slot.values())}:
-        rate = solve_rate(env, partial(file, report), some, split)
-        assert rate < (0.2 if report == "verdict=none" and none_too else most)
-    assert solve_rate(env, constant, some, split) < most
+def test_best_constant_report_solves_next_to_nothing(level: int) -> None:
+    """Even if the attacker were out by itself; but for saying "none", which false alerts need."""
+    n, false = 300 if level == 0 else 120, LEVELS[level].no_incident
+    boards = report_right_most_often(level)
+    for split in SPLITS[1:]:
+        cases = [draw(level, split, i) for i in range(n)]
+        for name, board in boards.items():
+            rate = sum(is_solved(board, case, True, 0) for case in cases) / n
+            if board == {"verdict": "none"}:
+                assert rate <= false + 0.1
+            else:  # on level 0, of 3 hosts, 4 accounts and 8 addresses, chance is 1 in 96
+                assert rate < (0.03 if level == 0 else 0.01), (name, split)
 
 
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
