@@ -19,7 +19,10 @@ from ftw_agents.config import FTWConfig, TrainConfig
 from ftw_agents.lm.base import BaseConfig
 from studies.pieces import Piece, run_pieces, write_result
 
-FILTERS = ((2, 1), (4, 1), (8, 1), (8, 2), (5, 3), (8, 4), (8, 6))
+FILTERS = {
+    "usual": ((4, 1), (8, 1), (5, 3), (8, 4), (8, 6)),
+    "sparse": ((4, 1), (8, 1), (8, 2), (5, 3), (8, 4), (8, 6)),
+}
 WITH_ALL_DRAWS = ((4, 1), (8, 1), (5, 3))
 BASES = {"usual": BaseConfig(), "sparse": BaseConfig(steps=100)}
 CURVE = ("episodes", "solve_rate", "valid_solve_rate", "winners_solved", "entropy")
@@ -36,7 +39,7 @@ def pieces(out: Path, seeds: int, iterations: int) -> list[Piece]:
     found = []
     for seed in range(seeds):
         for base, (c, k), skip in (
-            *((b, f, True) for b in BASES for f in FILTERS),
+            *((b, f, True) for b in BASES for f in FILTERS[b]),
             *(("sparse", f, False) for f in WITH_ALL_DRAWS),
         ):
             ftw = FTWConfig(candidates=c, winners=k, batch_episodes=480, skip_flat_draws=skip)
@@ -52,7 +55,7 @@ def main(
     result: Path = Path("docs/studies/filter.json"),
     jobs: int = 2,
     seeds: int = 5,
-    iterations: int = 24,
+    iterations: int = 20,
 ) -> None:
     """Runs the grid.
 
