@@ -211,7 +211,8 @@ def filters(data: Row) -> tuple[str, Figure]:
                 cells.append(_percent([r["test_solved"] / r["test_episodes"] for r in mine]))
                 first = [np.mean(r["curve"]["winners_solved"][1:6]) for r in mine]
                 cells.append(f"{np.mean(first):.0%}")
-            table.append(cells)
+            if any(cells[2:]):
+                table.append(cells)
     head = (
         "base",
         "filter",

@@ -14,8 +14,8 @@ from ftw_agents.play_incident import words_after
 from ftw_agents.scripted.investigators import expert
 from ftw_envs.actions import MAX_REPLY_CHARS
 from ftw_envs.incident.commands import CommandGrammar
+from ftw_envs.incident.generate import draw
 from ftw_envs.incident.guide import SLOT_TEXT, VERB_TEXT
-from ftw_envs.incident.instance import draw
 from ftw_envs.incident.levels import LEVELS, SOURCES
 from ftw_envs.incident.log import ACT_NAMES, ACTS
 from ftw_envs.incident.raw import raw_line

@@ -15,7 +15,8 @@ from incidents import attempt, begin, incident, solve_rate
 from ftw_agents.scripted.case import Case
 from ftw_agents.scripted.investigators import constant, expert, greedy, loud
 from ftw_envs.incident.families import FAMILIES, HELD_OUT
-from ftw_envs.incident.instance import draw, fingerprint, truth
+from ftw_envs.incident.generate import draw, fingerprint
+from ftw_envs.incident.instance import truth
 from ftw_envs.incident.levels import LEVELS, SPLITS
 from ftw_envs.incident.log import SLOT_BIT
 from ftw_envs.incident.names import names

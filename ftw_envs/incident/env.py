@@ -12,7 +12,8 @@ from ftw_envs.actions import ActionGrammar
 from ftw_envs.incident import guide
 from ftw_envs.incident.commands import CommandGrammar
 from ftw_envs.incident.desk import Desk
-from ftw_envs.incident.instance import MINUTE, draw, instance_count, truth
+from ftw_envs.incident.generate import draw, instance_count
+from ftw_envs.incident.instance import MINUTE, truth
 from ftw_envs.incident.levels import LEVELS, SPLITS, WIDTH, height_of
 from ftw_envs.incident.log import SOURCE_CODE, bits
 from ftw_envs.incident.score import grounded_share, is_solved, partial_score, slot_scores
@@ -311,7 +312,7 @@ class IncidentEnv(EpisodeEnv):
         self.__dict__.update(state["own"])
 
     def _frame(self) -> npt.NDArray[np.uint8]:
-        from ftw_envs.incident.draw import draw as picture  # Pillow only where it is wanted
+        from ftw_envs.incident.picture import picture  # Pillow only where it is wanted
 
         board = [f"{s}={v}" for s, v in self.desk.board.items()]
         return picture(self.desk, [alert_text(self.incident), self._status(), "report:", *board])

@@ -33,7 +33,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
 
 
-def draw(desk: Desk, head: Sequence[str]) -> Frame:
+def picture(desk: Desk, head: Sequence[str]) -> Frame:
     """The picture, uint8 of shape (`height_of(level)`, WIDTH, 3).
 
     Above, hosts stand in a ring and outside addresses that were seen around it; a line for each
