@@ -384,7 +384,7 @@ def test_splits_have_enough_distinct_instances() -> None:
     for row in TABLE:
         env = make(row.id)
         hashes: dict[str, set[str]] = {}
-        most = 200 if isinstance(env, IncidentEnv) else 2000
+        most = 60 if isinstance(env, IncidentEnv) else 2000
         for split in env.splits:
             n = env.instance_count(split)
             assert n >= (1000 if split.startswith("test") else 1)
