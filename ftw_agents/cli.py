@@ -49,30 +49,33 @@ class EvaluateArgs:
     """How many, the first of the split, each once."""
     temperature: float = 1.0
     """Sampling temperature of a language model; 0 is greedy."""
-    max_reply_tokens: int = 8
-    """Where a language model's reply is cut."""
+    max_reply_tokens: int | None = None
+    """Where a language model's reply is cut; by default as in the run, or as the base needs."""
     name: str | None = None
     """What the agent is called in the result."""
     seed: int = 0
     """Names the noise of the episodes and the dice of the player."""
 
 
-def pretrain(*, force: bool = False) -> None:
-    """Makes the tiny base model and caches it.
+def pretrain(*, env: str = "ftw/SokobanMini-v0", force: bool = False) -> None:
+    """Makes the tiny base model for an environment and caches it.
 
     Args:
+        env: environment id.
         force: make it again even if it is in the cache.
     """
     import json
     import shutil
 
-    from ftw_agents.lm.base import BaseConfig, base_path
+    from ftw_agents.lm.base import BASES, base_path
 
-    config = BaseConfig()
+    if env not in BASES:
+        raise ValueError(f"there is no tiny base for {env}; there is one for {', '.join(BASES)}")
+    config = BASES[env]
     path = base_path(config)
     if force:
         shutil.rmtree(path, ignore_errors=True)
-    make_base()
+    make_base(env)
     valid = json.loads((path / "base.json").read_text("utf-8"))["valid"]
     console.print(
         f"base: {path}\nsolves {valid['solve_rate']:.1%} of {valid['episodes']} valid instances "
@@ -81,11 +84,11 @@ def pretrain(*, force: bool = False) -> None:
     )
 
 
-def make_base() -> Any:
-    """The tiny base, with a progress bar if it has to be made."""
-    from ftw_agents.lm.base import BaseConfig, base_path, load_base
+def make_base(env: str) -> Any:
+    """The tiny base for an environment, with a progress bar if it has to be made."""
+    from ftw_agents.lm.base import base_config, base_path, load_base
 
-    config = BaseConfig()
+    config = base_config(env)
     if (base_path(config) / "base.json").exists():
         return load_base(config, lambda step, steps, loss: None)
     console.print("Making the tiny base model (once; it is cached) ...")
@@ -137,7 +140,7 @@ def train(
     else:
         check_start(config)
         if config.base == "tiny":
-            lm, config = make_base(), in_view_of_base(config)
+            lm, config = make_base(config.env), in_view_of_base(config)
         else:
             lm = LanguageModel.load(config.base)
         trainer = Trainer.start(config, lm)
@@ -176,10 +179,15 @@ def settings_in(args: Sequence[str]) -> TrainConfig:
 
 
 def in_view_of_base(config: TrainConfig) -> TrainConfig:
-    """The tiny base knows one view; it is played unless another is asked for."""
-    from ftw_agents.lm.base import base_view
+    """A tiny base knows one view; it is played unless another is asked for.
 
-    return config if config.env_args else replace(config, env_args=base_view(config.env))
+    Replies are never cut shorter than the base needs.
+    """
+    from ftw_agents.lm.base import base_config, base_view
+
+    tokens = max(config.max_reply_tokens, base_config(config.env).max_reply_tokens)
+    view = config.env_args or base_view(config.env)
+    return replace(config, env_args=view, max_reply_tokens=tokens)
 
 
 def evaluate(args: Annotated[EvaluateArgs, NoPrefix]) -> None:
@@ -188,9 +196,10 @@ def evaluate(args: Annotated[EvaluateArgs, NoPrefix]) -> None:
     from ftw_agents.evaluate import load_player
 
     if args.agent == "base":
-        make_base()
+        make_base(args.env)
     player = load_player(
         args.agent,
+        args.env,
         temperature=args.temperature,
         max_reply_tokens=args.max_reply_tokens,
         name=args.name,
@@ -215,17 +224,14 @@ def evaluate(args: Annotated[EvaluateArgs, NoPrefix]) -> None:
 
 def view_of(agent: str, env: str, env_args: tuple[str, ...]) -> dict[str, Any]:
     """The view to play: as given, else the one the run or the base was trained in."""
+    from ftw_agents.evaluate import settings_of
+
     given = parse_env_args(env_args)
     if given:
         return given
-    folder = Path(agent)
-    config = (folder.parent if (folder / "best.json").exists() else folder) / "config.json"
-    if config.exists():
-        import json
-
-        data = json.loads(config.read_text("utf-8"))
-        if data.get("env") == env:
-            return parse_env_args(data.get("env_args", []))
+    settings = settings_of(agent)
+    if settings.get("env") == env:
+        return parse_env_args(settings.get("env_args", []))
     if agent == "base":
         from ftw_agents.lm.base import base_view
 

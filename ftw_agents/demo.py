@@ -34,19 +34,19 @@ def run_demo(out: Path, iterations: int, seed: int) -> None:
     begin = time.perf_counter()
     out = _free(out)
     view = BaseConfig().env_args
-    base = make_base()
+    base = make_base(ENV)
     config = TrainConfig(env=ENV, env_args=view, iterations=iterations, seed=seed, out=out / "run")
     console.print(f"Follow the Winners: {iterations} iterations of {config.episodes} episodes")
     run_training(Trainer.start(config, base))
 
     console.print(f"Evaluation on {TEST_EPISODES} unseen test puzzles")
     players = {
-        "random": load_player("random"),
-        "base": load_player("base", name="base"),
-        "base, greedy": load_player("base", temperature=0, name="base, greedy"),
-        "FTW": load_player(str(config.out), name="FTW"),
-        "FTW, greedy": load_player(str(config.out), temperature=0, name="FTW, greedy"),
-        "solver": load_player("solver"),
+        "random": load_player("random", ENV),
+        "base": load_player("base", ENV, name="base"),
+        "base, greedy": load_player("base", ENV, temperature=0, name="base, greedy"),
+        "FTW": load_player(str(config.out), ENV, name="FTW"),
+        "FTW, greedy": load_player(str(config.out), ENV, temperature=0, name="FTW, greedy"),
+        "solver": load_player("solver", ENV),
     }
     results = {name: _test(name, p, view, out) for name, p in players.items()}
     console.print(_table(results))

@@ -55,21 +55,35 @@ class Player:
     about: dict[str, Any]
 
 
+def settings_of(spec: str) -> dict[str, Any]:
+    """The settings of the run that a run folder, or the folder `best` in one, is of; else {}."""
+    folder = Path(spec)
+    config = (folder.parent if (folder / "best.json").exists() else folder) / "config.json"
+    if not config.exists():
+        return {}
+    data = json.loads(config.read_text("utf-8"))
+    # A model folder has a config.json too, of another kind.
+    return data if isinstance(data, dict) and "env" in data else {}
+
+
 def load_player(
     spec: str,
+    env_id: str,
     *,
     temperature: float = 1.0,
-    max_reply_tokens: int = 8,
+    max_reply_tokens: int | None = None,
     name: str | None = None,
 ) -> Player:
     """The agent that `spec` names.
 
     Args:
-        spec: one of `SCRIPTED`, "base" (the bundled tiny base), a run folder (its newest
-            checkpoint), or a folder or hub name of a Hugging Face model, such as the
+        spec: one of `SCRIPTED`, "base" (the tiny base for the environment), a run folder (its
+            newest checkpoint), or a folder or hub name of a Hugging Face model, such as the
             folder `best` in a run.
+        env_id: what it is to play.
         temperature: sampling temperature of a language model; 0 is greedy.
-        max_reply_tokens: where a language model's reply is cut.
+        max_reply_tokens: where a language model's reply is cut; None for that of the run, or
+            what the tiny base for the environment needs.
         name: what the agent is called in results; by default told by `spec`.
 
     Raises:
@@ -78,18 +92,21 @@ def load_player(
     if spec in SCRIPTED:
         return Player(SCRIPTED[spec](), {"name": name or spec, "kind": "scripted"})
     # Only here: scripted players must not wait for torch.
-    from ftw_agents.lm.base import BaseConfig, load_base
+    from ftw_agents.lm.base import base_config, load_base
     from ftw_agents.lm.model import LanguageModel
     from ftw_agents.lm.sampler import LMAgent
     from ftw_agents.run_folder import newest_checkpoint
 
     run = Path(spec)
     if spec == "base":
-        lm = load_base(BaseConfig(), lambda step, steps, loss: None)
+        lm = load_base(base_config(env_id), lambda step, steps, loss: None)
     elif (run / "checkpoints").is_dir():
         lm = LanguageModel.load(newest_checkpoint(run))
     else:
         lm = LanguageModel.load(spec)
+    if max_reply_tokens is None:
+        needed = base_config(env_id).max_reply_tokens
+        max_reply_tokens = int(settings_of(spec).get("max_reply_tokens", needed))
     agent = LMAgent(lm, temperature=temperature, max_reply_tokens=max_reply_tokens)
     about = {
         "name": name or run.name or spec,

@@ -41,8 +41,8 @@ class NoiseArgs:
     """How often each attempt's replies are played again, each time under new noise."""
     temperature: float = 1.0
     """Sampling temperature of a language model; 0 is greedy."""
-    max_reply_tokens: int = 8
-    """Where a language model's reply is cut."""
+    max_reply_tokens: int | None = None
+    """Where a language model's reply is cut; by default as in the run, or as the base needs."""
     seed: int = 0
     """Names the noise of the episodes, the dice of the player and the bootstrap."""
 
@@ -55,9 +55,12 @@ def noise(args: Annotated[NoiseArgs, tyro.conf.arg(name="")]) -> None:
     if args.out.exists():
         raise ValueError(f"{args.out} exists already; choose another --out")
     if args.agent == "base":
-        make_base()
+        make_base(args.env)
     player = load_player(
-        args.agent, temperature=args.temperature, max_reply_tokens=args.max_reply_tokens
+        args.agent,
+        args.env,
+        temperature=args.temperature,
+        max_reply_tokens=args.max_reply_tokens,
     )
     with bar(player.about["name"], args.instances * args.attempts) as tell:
         report = measure_noise(

@@ -56,8 +56,8 @@ def record(args: Annotated[RecordArgs, tyro.conf.arg(name="")]) -> None:
     if args.episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {args.episodes}")
     if args.agent == "base":
-        make_base()
-    player = load_player(args.agent)
+        make_base(args.env)
+    player = load_player(args.agent, args.env)
     collector = Collector(args.env, view_of(args.agent, args.env, args.env_args))
     starts = training_starts(collector.env, args.seed, 0, args.episodes)
     tally = Tally()

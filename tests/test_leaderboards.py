@@ -25,7 +25,13 @@ def packed(request, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("good")
     env_id, kwargs = request.param
     evaluate(
-        load_player("random"), env_id, kwargs, split="test", episodes=N, seed=0, out=folder / "eval"
+        load_player("random", env_id),
+        env_id,
+        kwargs,
+        split="test",
+        episodes=N,
+        seed=0,
+        out=folder / "eval",
     )
     submit(folder / "eval", folder / "entry")
     return folder / "entry"
@@ -250,7 +256,7 @@ def test_submit_refuses_what_would_not_verify(entry: Path, tmp_path: Path) -> No
     with pytest.raises(ValueError, match=r"no result\.json there"):
         submit(tmp_path, tmp_path / "new")
     folder = tmp_path / "eval"
-    evaluate(load_player("random"), MINI, {}, split="test", episodes=3, seed=0, out=folder)
+    evaluate(load_player("random", MINI), MINI, {}, split="test", episodes=3, seed=0, out=folder)
     result = json.loads((folder / "result.json").read_text())
     result["summary"]["solved"] += 1
     (folder / "result.json").write_text(json.dumps(result))
@@ -262,7 +268,7 @@ def test_submit_refuses_what_would_not_verify(entry: Path, tmp_path: Path) -> No
 
 def test_results_on_train_are_not_submitted(tmp_path: Path) -> None:
     out = tmp_path / "eval"
-    evaluate(load_player("random"), MINI, {}, split="train", episodes=3, seed=0, out=out)
+    evaluate(load_player("random", MINI), MINI, {}, split="train", episodes=3, seed=0, out=out)
     with pytest.raises(ValueError, match="split: Input should be 'valid', 'test'"):
         submit(out, tmp_path / "new")
 

@@ -170,7 +170,7 @@ def test_a_resumed_run_goes_on_exactly(
 def test_a_run_is_evaluated_merged(lm: LanguageModel, tmp_path: Path) -> None:
     trainer = Trainer.start(small(tmp_path / "run", iterations=1, lora=LoRAConfig(rank=4)), lm)
     trainer.run()
-    player = load_player(str(tmp_path / "run"))
+    player = load_player(str(tmp_path / "run"), MINI)
     assert player.about["parameters"] == sum(
         p.numel() for n, p in lm.model.named_parameters() if ".lora_" not in n
     )

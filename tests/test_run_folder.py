@@ -186,7 +186,7 @@ def test_best_works_as_a_model_folder(lm: LanguageModel, tmp_path: Path) -> None
     Trainer.start(tiny(run, iterations=1), lm).run()
     best = str(run / "best")
     assert view_of(best, MINI, ()) == view_of(str(run), MINI, ()) == COORDS
-    player = load_player(best)
+    player = load_player(best, MINI)
     summary = evaluate(
         player, MINI, COORDS, split="valid", episodes=6, seed=0, out=tmp_path / "eval"
     )

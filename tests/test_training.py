@@ -321,7 +321,7 @@ def test_wilson_interval() -> None:
 
 def test_evaluation_writes_what_it_says(folder: Path) -> None:
     summary = evaluate(
-        load_player("random"), MINI, COORDS, split="test", episodes=60, seed=0, out=folder
+        load_player("random", MINI), MINI, COORDS, split="test", episodes=60, seed=0, out=folder
     )
     episodes = list(read_episodes(folder / "episodes.jsonl"))
     assert [e.instance.index for e in episodes] == list(range(60))
@@ -329,12 +329,14 @@ def test_evaluation_writes_what_it_says(folder: Path) -> None:
     assert summarise(episodes) == summary
     assert read_result(folder)["summary"] == summary.to_json()
     with pytest.raises(ValueError, match="holds a result already"):
-        evaluate(load_player("random"), MINI, {}, split="test", episodes=5, seed=0, out=folder)
+        evaluate(
+            load_player("random", MINI), MINI, {}, split="test", episodes=5, seed=0, out=folder
+        )
 
 
 def test_evaluation_of_a_run(lm: LanguageModel, tmp_path: Path) -> None:
     Trainer.start(small(tmp_path / "run", iterations=1), lm).run()
-    player = load_player(str(tmp_path / "run"), temperature=0)
+    player = load_player(str(tmp_path / "run"), MINI, temperature=0)
     summary = evaluate(
         player, MINI, COORDS, split="test", episodes=7, seed=0, out=tmp_path / "eval"
     )

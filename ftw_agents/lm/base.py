@@ -34,6 +34,7 @@ from ftw_agents.scripted.investigators import ScriptAgent, expert
 from ftw_agents.scripted.random import RandomAgent
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import Start, evaluation_starts, training_starts
+from ftw_envs.episode import Tokens
 from ftw_envs.files import partial_path, write_json
 from ftw_envs.incident.env import IncidentEnv
 from ftw_envs.incident.techniques import CAUSES, IMPACTS, PERSISTENCE, VECTORS
@@ -56,6 +57,9 @@ class BaseConfig:
     """Games on training instances, shown over and over."""
     steps: int = 360
     """Gradient steps; chosen so that the base solves 25 to 40 % of valid."""
+    listen: int = 0
+    """Steps at the start that also learn to predict what the environment says. Copying names
+    from far back is learned from that, and hardly from the few names in replies."""
     lr: float = 4e-3
     """Adam's largest step size, reached after 50 steps, then falling to 0 in a line."""
     minibatch: int = 32
@@ -71,6 +75,24 @@ class BaseConfig:
     seed: int = 0
     """Names all randomness."""
 
+
+BASES = {
+    config.env: config
+    for config in (
+        BaseConfig(),
+        BaseConfig(
+            env="ftw/IncidentL0-v0",
+            env_args=(),
+            player="expert",
+            games=6000,
+            steps=1000,
+            minibatch=16,
+            layers=3,
+            max_reply_tokens=40,
+        ),
+    )
+}
+"""The environments for which there is a tiny base, and how it is made."""
 
 PLAYERS: dict[str, Callable[[], Agent]] = {
     "solver": SolverAgent,
@@ -149,10 +171,18 @@ def pretrain(config: BaseConfig, report: Report) -> LanguageModel:
         warm, left = step / 50, (config.steps - step + 1) / max(1, config.steps - 50)
         learner.set_lr(config.lr * min(1.0, warm, left))
         batch = [stream.choice(games) for _ in range(config.minibatch)]
+        if step <= config.listen:
+            batch = [Sample(all_of(game.tokens)) for game in batch]
         stats = StepStats()
         learner.step(batch, float(sum(sum(x.tokens.action) for x in batch)), stats)
         report(step, config.steps, stats.means()["nll"])
     return lm
+
+
+def all_of(tokens: Tokens) -> Tokens:
+    """The same tokens, of which all but the first are to be learned."""
+    n = len(tokens.ids) - 1
+    return Tokens(tokens.ids, (0,) + (1,) * n, (0.0,) * n)
 
 
 def examine(config: BaseConfig, lm: LanguageModel) -> Summary:
@@ -164,10 +194,14 @@ def examine(config: BaseConfig, lm: LanguageModel) -> Summary:
     return summarise(collector.play(agent, starts))
 
 
+def base_config(env_id: str) -> BaseConfig:
+    """How the tiny base for an environment is made; that of SokobanMini where there is no other."""
+    return BASES.get(env_id, BaseConfig())
+
+
 def base_view(env_id: str) -> tuple[str, ...]:
-    """The view in which the tiny base knows an environment, as env_args; () if it does not."""
-    config = BaseConfig()
-    return config.env_args if env_id == config.env else ()
+    """The view in which a tiny base knows an environment, as env_args; () if none does."""
+    return BASES[env_id].env_args if env_id in BASES else ()
 
 
 def base_path(config: BaseConfig) -> Path:
