@@ -12,13 +12,14 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ftw_agents.agent import History, Reply
 from ftw_agents.collect import Collector
+from ftw_agents.lm.base import BASES, PLAYERS, all_of, pretrain
 from ftw_agents.lm.learner import Learner, LossConfig, Sample, StepStats, micro_batches
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
 from ftw_agents.lm.words import build_tokenizer, split_words
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import evaluation_starts, training_starts
-from ftw_envs.episode import Episode
+from ftw_envs.episode import Episode, Tokens
 from ftw_envs.registry import make
 from ftw_envs.streams import Stream
 
@@ -309,3 +310,23 @@ def test_a_history_must_be_shown_from_its_start(lm: LanguageModel) -> None:
     history = History([text, text], Stream("x"), env, [Reply("up")])
     with pytest.raises(ValueError, match="from its first turn"):
         LMAgent(lm).act([history])
+
+
+def test_the_incident_base_can_say_every_command_of_the_expert() -> None:
+    """Its words cover the expert's commands on unseen instances, and are read back as meant."""
+    config = replace(BASES["ftw/IncidentL0-v0"], games=30, steps=3, listen=2, hidden=16)
+    lm = pretrain(config, lambda step, steps, loss: None)
+    collector, env = Collector(config.env, {}), make(config.env)
+    env.reset(seed=0)  # all instances of this level have the same handles
+    starts = evaluation_starts(env, "test_names", 20, 0)
+    for episode in collector.play(PLAYERS["expert"](), starts):
+        for turn in episode.turns:
+            ids = lm.tokenizer(turn.reply, add_special_tokens=False)["input_ids"]
+            assert lm.tokenizer.unk_token_id not in ids
+            assert len(ids) < config.max_reply_tokens
+            assert env.grammar.parse(lm.tokenizer.decode(ids)).action == turn.action
+
+
+def test_listening_learns_all_tokens_but_the_first() -> None:
+    tokens = Tokens((5, 6, 7, 8), (0, 0, 1, 1), (-0.5, -0.25))
+    assert all_of(tokens) == Tokens((5, 6, 7, 8), (0, 1, 1, 1), (0.0, 0.0, 0.0))
