@@ -11,8 +11,8 @@ import time
 import tyro
 
 from ftw_agents.collect import Collector
-from ftw_agents.evaluate import SCRIPTED
 from ftw_agents.results import Summary, summarise
+from ftw_agents.scripted.players import SCRIPTED
 from ftw_agents.starts import evaluation_starts
 from ftw_envs.incident.levels import LEVELS, SPLITS
 

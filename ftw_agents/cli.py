@@ -96,6 +96,15 @@ def make_base(env: str) -> Any:
         return load_base(config, lambda step, steps, loss: tell(step, f"loss {loss:.3f}"))
 
 
+def player_of(agent: str, env: str, **settings: Any) -> Any:
+    """The player that a command names, as `load_player` gives it; shows how a base is made."""
+    from ftw_agents.evaluate import load_player
+
+    if agent == "base":
+        make_base(env)
+    return load_player(agent, env, **settings)
+
+
 def run_training(trainer: Any) -> None:
     """Trains to the end, with a progress bar; each kind of warning is shown once above it."""
     from ftw_agents.health import kind_of
@@ -193,11 +202,8 @@ def in_view_of_base(config: TrainConfig) -> TrainConfig:
 def evaluate(args: Annotated[EvaluateArgs, NoPrefix]) -> None:
     """Plays an agent on unseen instances and writes the episodes."""
     from ftw_agents.evaluate import evaluate as play
-    from ftw_agents.evaluate import load_player
 
-    if args.agent == "base":
-        make_base(args.env)
-    player = load_player(
+    player = player_of(
         args.agent,
         args.env,
         temperature=args.temperature,

@@ -6,9 +6,8 @@ The folder gets `episodes.jsonl` (every episode) and `result.json` (who, what, f
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,30 +15,12 @@ import ftw_envs
 from ftw_agents.agent import Agent
 from ftw_agents.collect import Collector
 from ftw_agents.results import Summary, Tally
-from ftw_agents.scripted.constant import ConstantAgent
-from ftw_agents.scripted.greedy import GreedyAgent
-from ftw_agents.scripted.idle import IdleAgent
-from ftw_agents.scripted.investigators import PLAYERS, ScriptAgent
-from ftw_agents.scripted.random import RandomAgent
-from ftw_agents.scripted.solver import SolverAgent
-from ftw_agents.starts import evaluation_starts
+from ftw_agents.scripted.players import SCRIPTED
+from ftw_agents.starts import Start, evaluation_starts
 from ftw_envs.episode import EpisodeWriter
 from ftw_envs.files import write_json
 
 RESULT_FORMAT = 1
-
-SCRIPTED: dict[str, Callable[[], Agent]] = {
-    "idle": IdleAgent,
-    "random": RandomAgent,
-    "first": ConstantAgent,
-    "greedy": GreedyAgent,
-    "solver": SolverAgent,
-    **{name: partial(ScriptAgent, script) for name, script in PLAYERS.items()},
-}
-"""Players that are programs, by name: nothing, anything, always the first, a rule, the best.
-
-Those after `solver` play incidents only.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +99,28 @@ def load_player(
     return Player(agent, about)
 
 
+Progress = Callable[[int, int], None]
+"""Called with the number of episodes done and solved so far."""
+
+
+def play_to_file(
+    collector: Collector,
+    player: Player,
+    starts: Sequence[Start],
+    seed: int,
+    path: Path,
+    progress: Progress,
+) -> Summary:
+    """Plays `starts` and writes the episodes to `path`; `seed` names the player's dice."""
+    tally = Tally()
+    with EpisodeWriter(path) as writer:
+        for episode in collector.play(player.agent, starts, player_seed=seed):
+            writer.write(episode.without_tokens())
+            tally.add(episode)
+            progress(tally.episodes, tally.solved)
+    return tally.summary()
+
+
 def evaluate(
     player: Player,
     env_id: str,
@@ -127,12 +130,9 @@ def evaluate(
     episodes: int,
     seed: int,
     out: Path,
-    progress: Callable[[int, int], None] = lambda done, solved: None,
+    progress: Progress = lambda done, solved: None,
 ) -> Summary:
     """Plays the first `episodes` instances of `split`, each once, and writes the folder `out`.
-
-    Args:
-        progress: called with the number of episodes done and solved so far.
 
     Raises:
         ValueError: `out` holds a result already, or an argument is wrong.
@@ -141,13 +141,7 @@ def evaluate(
         raise ValueError(f"{out} holds a result already; choose another --out")
     collector = Collector(env_id, env_kwargs)
     starts = evaluation_starts(collector.env, split, episodes, seed)
-    tally = Tally()
-    with EpisodeWriter(out / "episodes.jsonl") as writer:
-        for episode in collector.play(player.agent, starts, player_seed=seed):
-            writer.write(episode.without_tokens())
-            tally.add(episode)
-            progress(tally.episodes, tally.solved)
-    summary = tally.summary()
+    summary = play_to_file(collector, player, starts, seed, out / "episodes.jsonl", progress)
     write_json(
         out / "result.json",
         {

@@ -49,14 +49,11 @@ class NoiseArgs:
 
 def noise(args: Annotated[NoiseArgs, tyro.conf.arg(name="")]) -> None:
     """Measures how much of a score is luck, and says which filter C, K suits that."""
-    from ftw_agents.cli import make_base, view_of  # not above: it imports this module
-    from ftw_agents.evaluate import load_player
+    from ftw_agents.cli import player_of, view_of  # not above: it imports this module
 
     if args.out.exists():
         raise ValueError(f"{args.out} exists already; choose another --out")
-    if args.agent == "base":
-        make_base(args.env)
-    player = load_player(
+    player = player_of(
         args.agent,
         args.env,
         temperature=args.temperature,

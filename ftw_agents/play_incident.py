@@ -5,6 +5,7 @@ from __future__ import annotations
 from ftw_envs.incident.commands import FIELDS, INSPECT, TOPICS, CommandGrammar
 from ftw_envs.incident.env import IncidentEnv
 from ftw_envs.incident.log import ACTS
+from ftw_envs.incident.score import as_said
 
 _KEYS = (*FIELDS, "by", "how", "since", "until", "n")
 
@@ -62,7 +63,7 @@ def complete_with_tab(env: IncidentEnv) -> None:
 def hidden_story(env: IncidentEnv, timeline: bool = True) -> list[str]:
     """What happened and what the attacker did, a line each; only after the end."""
     info = env._info()
-    lines = [f"{slot}: {_told(value)}" for slot, value in info["truth"].items()]
+    lines = [f"{slot}: {as_said(value)}" for slot, value in info["truth"].items()]
     right = [s for s, x in (info["slots"] or {}).items() if x == 1]
     lines.append(
         f"right: {', '.join(right) or 'nothing'}; partial score {info['partial'] or 0:.2f}"
@@ -73,9 +74,3 @@ def hidden_story(env: IncidentEnv, timeline: bool = True) -> list[str]:
     if story:
         lines += ["what he did:", *(f"  t{minute:+d} {text}" for minute, text in story)]
     return lines
-
-
-def _told(value: object) -> str:
-    if isinstance(value, list):
-        return ",".join(value)
-    return f"t{value:+d}" if isinstance(value, int) else str(value)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ftw_agents.console import bar, console
 from ftw_agents.play_incident import hidden_story
-from ftw_envs.episode import Episode, EpisodeWriter, read_episodes
+from ftw_envs.episode import Episode, read_episodes
 from ftw_envs.files import write_bytes
 from ftw_envs.incident.env import IncidentEnv
 from ftw_envs.incident.instance import MINUTE
@@ -45,31 +45,28 @@ class RecordArgs:
 
 def record(args: Annotated[RecordArgs, tyro.conf.arg(name="")]) -> None:
     """Writes a player's episodes on training instances, as `ftw train --offline` takes them."""
-    from ftw_agents.cli import make_base, view_of  # not above: it imports this module
+    from ftw_agents.cli import player_of, view_of  # not above: it imports this module
     from ftw_agents.collect import Collector
-    from ftw_agents.evaluate import load_player
-    from ftw_agents.results import Tally
+    from ftw_agents.evaluate import play_to_file
     from ftw_agents.starts import training_starts
 
     if args.out.exists():
         raise ValueError(f"{args.out} exists already; choose another --out")
     if args.episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {args.episodes}")
-    if args.agent == "base":
-        make_base(args.env)
-    player = load_player(args.agent, args.env)
+    player = player_of(args.agent, args.env)
     collector = Collector(args.env, view_of(args.agent, args.env, args.env_args))
     starts = training_starts(collector.env, args.seed, 0, args.episodes)
-    tally = Tally()
-    with (
-        bar(player.about["name"], args.episodes) as tell,
-        EpisodeWriter(args.out) as writer,
-    ):
-        for episode in collector.play(player.agent, starts, player_seed=args.seed):
-            writer.write(episode.without_tokens())
-            tally.add(episode)
-            tell(tally.episodes, f"solved {tally.solved / tally.episodes:.0%}")
-    console.print(f"{args.out}: {args.episodes} episodes, {tally.summary()} solved", soft_wrap=True)
+    with bar(player.about["name"], args.episodes) as tell:
+        summary = play_to_file(
+            collector,
+            player,
+            starts,
+            args.seed,
+            args.out,
+            lambda done, solved: tell(done, f"solved {solved / done:.0%}"),
+        )
+    console.print(f"{args.out}: {args.episodes} episodes, {summary} solved", soft_wrap=True)
 
 
 def replay(

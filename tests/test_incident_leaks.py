@@ -54,7 +54,6 @@ def by_rule(pick: Callable[[list[tuple[str, int]]], str], first: str) -> Play:
             case.path.insert(0, place)
     case.entry, case.vector = case.path[0], "web-rce"
     if "persist" in case.slots:
-        case.persist = yield from ask(f"audit by=act host={host}")
         case.persist = "cron"
     yield from case.file(CAUSE_OF)
 

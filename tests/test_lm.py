@@ -12,11 +12,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ftw_agents.agent import History, Reply
 from ftw_agents.collect import Collector
-from ftw_agents.lm.base import BASES, PLAYERS, all_of, pretrain
+from ftw_agents.lm.base import BASES, all_of, pretrain
 from ftw_agents.lm.learner import Learner, LossConfig, Sample, StepStats, micro_batches
 from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
 from ftw_agents.lm.words import build_tokenizer, split_words
+from ftw_agents.scripted.players import SCRIPTED
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import evaluation_starts, training_starts
 from ftw_envs.episode import Episode, Tokens
@@ -319,7 +320,7 @@ def test_the_incident_base_can_say_every_command_of_the_expert() -> None:
     collector, env = Collector(config.env, {}), make(config.env)
     env.reset(seed=0)  # all instances of this level have the same handles
     starts = evaluation_starts(env, "test_names", 20, 0)
-    for episode in collector.play(PLAYERS["expert"](), starts):
+    for episode in collector.play(SCRIPTED["expert"](), starts):
         for turn in episode.turns:
             ids = lm.tokenizer(turn.reply, add_special_tokens=False)["input_ids"]
             assert lm.tokenizer.unk_token_id not in ids

@@ -12,7 +12,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +21,6 @@ from platformdirs import user_cache_path
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import ftw_envs
-from ftw_agents.agent import Agent
 from ftw_agents.collect import Collector
 from ftw_agents.config import parse_env_args
 from ftw_agents.lm.learner import Learner, Sample, StepStats
@@ -30,9 +28,7 @@ from ftw_agents.lm.model import LanguageModel
 from ftw_agents.lm.sampler import LMAgent
 from ftw_agents.lm.words import build_tokenizer
 from ftw_agents.results import Summary, summarise
-from ftw_agents.scripted.investigators import ScriptAgent, expert
-from ftw_agents.scripted.random import RandomAgent
-from ftw_agents.scripted.solver import SolverAgent
+from ftw_agents.scripted.players import SCRIPTED
 from ftw_agents.starts import Start, evaluation_starts, training_starts
 from ftw_envs.episode import Tokens
 from ftw_envs.files import partial_path, write_json
@@ -95,12 +91,6 @@ BASES = {
 }
 """The environments for which there is a tiny base, and how it is made."""
 
-PLAYERS: dict[str, Callable[[], Agent]] = {
-    "solver": SolverAgent,
-    "random": RandomAgent,
-    "expert": partial(ScriptAgent, expert),
-}
-
 Report = Callable[[int, int, float], None]
 """Called with the step, the number of steps, and the loss in nats."""
 
@@ -110,12 +100,12 @@ def vocabulary_texts(env_id: str) -> Iterator[str]:
     yield from (f"r{y}c{x}" for y in range(1, 11) for x in range(1, 11))
     yield " ".join("0123456789#@$.*+-")
     views: list[dict[str, Any]] = [{}]
-    players: list[Agent] = [SolverAgent(), RandomAgent()]
+    players = [SCRIPTED["solver"](), SCRIPTED["random"]()]
     known = make(env_id)
     if isinstance(known, SokobanEnv):
         views = [{"obs": "text"}, {"obs": "coords"}]
     if isinstance(known, IncidentEnv):
-        players.append(ScriptAgent(expert))
+        players.append(SCRIPTED["expert"]())
         yield " ".join(f"{letter}{i}" for letter in "huxri" for i in range(1, 41))
         yield " ".join([*known.level.slots, *PERSISTENCE, *VECTORS, *IMPACTS, *CAUSES])
     for kwargs in views:
@@ -164,7 +154,7 @@ def pretrain(config: BaseConfig, report: Report) -> LanguageModel:
     words = vocabulary_texts(config.env)
     # Commands are several words; elsewhere an answer is one, which may hold signs.
     lm = new_model(config, build_tokenizer(words, spaces=config.player == "expert"))
-    player = PLAYERS[config.player]()
+    player = SCRIPTED[config.player]()
     games = [Sample(lm.tokenize(e)) for e in collector.play(player, starts)]
     learner = Learner(lm, lr=config.lr)
     stream = Stream("pretrain", config.seed)

@@ -14,6 +14,7 @@ from ftw_agents.agent import History, Reply
 from ftw_agents.scripted.case import Case, Line, read_lines
 from ftw_envs.incident.chain import IMPACT_ACTS
 from ftw_envs.incident.env import IncidentEnv
+from ftw_envs.incident.everyday import PERSONAL
 from ftw_envs.incident.families import LOGIN_VECTORS
 from ftw_envs.incident.techniques import CAUSE_OF, PERSISTENCE
 
@@ -25,7 +26,6 @@ _BY_ACT = {
     "anon": "open-api", "podexec": "pod-escape", "install": "bad-package", "upload": "web-upload",
     "exec": "web-rce",
 }  # fmt: skip
-_PERSONAL = ("macro", "download", "consent")
 _IMPACT_OF = {act: impact for impact, act in IMPACT_ACTS.items()}
 
 
@@ -160,11 +160,11 @@ def _way_in(case: Case, entry: str, outside: list[str]) -> Play:
         case.acts[entry] = yield from _count(case, f"audit by=act host={entry}")
     for act in (a for a in _BY_ACT if a in case.acts[entry]):
         rows = yield from _search(case, f"audit host={entry} act={act}")
-        personal = act in _PERSONAL
+        personal = act in PERSONAL
         mine = [r for r in rows if (not r.user or personal) and not case.later(r)]
         if mine:
             case.vector, case.start = _BY_ACT[act], mine[-1].t
-            if act in _PERSONAL:
+            if personal:
                 case.take(mine)
             return
     move = case.first_move
@@ -178,14 +178,15 @@ def _walk_on(case: Case) -> Play:
     """From the alerted host to where the attacker went next, if he went on."""
     for _ in range(8):
         last = case.path[-1]
-        hosts = yield from _count(case, f"auth by=host src={last} act=accept")
-        new = [h for h in hosts if h not in case.path and not case.usual_login(last, h)]
-        if not new and "audit" in case.sources:
-            hosts = yield from _count(case, f"audit by=host src={last} act=login")
+        sources = [("auth", "accept"), ("audit", "login"), ("net", "conn")]
+        if case.hosts[last].role == "work":  # its address in the flows is leased
+            sources.pop()
+        new: list[str] = []
+        for source, act in (s for s in sources if s[0] in case.sources):
+            hosts = yield from _count(case, f"{source} by=host src={last} act={act}")
             new = [h for h in hosts if h not in case.path and not case.usual_login(last, h)]
-        if not new and case.hosts[last].role != "work":
-            hosts = yield from _count(case, f"net by=host src={last} act=conn")
-            new = [h for h in hosts if h not in case.path and not case.usual_login(last, h)]
+            if new:
+                break
         if not new:
             return
         rows = yield from _login(case, new[0], last)

@@ -150,8 +150,7 @@ class IncidentEnv(EpisodeEnv):
         if self.instance is not None and self._end and isinstance(action, str):
             self._said = OVER
             truncated = self._end == "time_limit"
-            seen = OVER if self.obs == "text" else {"image": self._frame(), "text": OVER}
-            return seen, 0.0, not truncated, truncated, self._info()
+            return self._seen(OVER), 0.0, not truncated, truncated, self._info()
         return super().step(action)
 
     def _load(self, split: str, index: int) -> str:
@@ -184,6 +183,10 @@ class IncidentEnv(EpisodeEnv):
             # Errors may be longer than the cap of replies; they are cut, never the world's words.
             said = self._said if error is None else error
             text = f"{self._status()}\n{said}"[: self.level.reply]
+        return self._seen(text)
+
+    def _seen(self, text: str) -> Any:
+        """Words as the view shows them: alone, or beside the picture."""
         return text if self.obs == "text" else {"image": self._frame(), "text": text}
 
     def _play(self, action: str) -> tuple[float, str]:
@@ -269,7 +272,7 @@ class IncidentEnv(EpisodeEnv):
             raise ValueError("the timeline is told after the end of the investigation")
         world = self.world
         attack = world.attack
-        story = [(t, text) for t, text in world.story]
+        story = list(world.story)
         if attack is not None:
             steps = zip(attack.arrivals, attack.path, strict=True)
             story += [(t, f"came to h{h + 1}") for t, h in steps]

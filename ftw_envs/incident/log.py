@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ftw_envs.incident.instance import ADDRESS, NOWHERE
+from ftw_envs.incident.instance import ADDRESS, MINUTE, NOWHERE
 from ftw_envs.incident.levels import SLOTS, SOURCES
 
 ACTS = {
@@ -164,7 +164,9 @@ class Log:
         rows = np.flatnonzero(mask & (self._expires <= now)).tolist()
         out = {}
         for i in rows:
-            what = f"{SOURCES[self.source[i]]} of h{self.host[i] + 1} lost t{self.t[i] // 60:+d}"
+            what = (
+                f"{SOURCES[self.source[i]]} of h{self.host[i] + 1} lost t{self.t[i] // MINUTE:+d}"
+            )
             out[what] = int(self._expires[i])
         return [(t, what) for what, t in out.items()]
 

@@ -16,7 +16,6 @@ from ftw_envs.drawing import INK, PAPER, Frame
 from ftw_envs.incident.desk import Desk
 from ftw_envs.incident.instance import ADDRESS, LEASE, MINUTE, handle
 from ftw_envs.incident.levels import GRAPH, LANE, SOURCES, WIDTH, height_of
-from ftw_envs.incident.log import ACT_NAMES
 
 _COLOURS = {
     "auth": (66, 118, 181), "net": (96, 158, 103), "audit": (196, 142, 84), "web": (150, 98, 170),
@@ -52,13 +51,12 @@ def picture(desk: Desk, head: Sequence[str]) -> Frame:
     log = world.log
     shown = np.flatnonzero(np.isin(log.uid, list(desk.seen))).tolist()
     rows = [
-        (int(log.t[i]), SOURCES[log.source[i]], int(log.host[i]), int(log.src[i]), int(log.dst[i]),
-         ACT_NAMES[log.act[i]])
+        (int(log.t[i]), SOURCES[log.source[i]], int(log.host[i]), int(log.src[i]), int(log.dst[i]))
         for i in shown
-    ]  # fmt: skip
-    outside = sorted({x for r in rows for x in r[3:5] if ADDRESS <= x < LEASE})
+    ]
+    outside = sorted({x for r in rows for x in r[3:] if ADDRESS <= x < LEASE})
     at = _ring(range(len(hosts)), 0.74) | _ring(outside, 1.0)
-    for _, source, host, src, dst, _ in rows:
+    for _, source, host, src, dst in rows:
         for place in (src, dst):
             if place in at and place != host:
                 paint.line((*at[place], *at[host]), _COLOURS[source], 2)
@@ -101,7 +99,7 @@ def _node(paint: ImageDraw.ImageDraw, desk: Desk, place: int, x: float, y: float
 
 def _timeline(
     paint: ImageDraw.ImageDraw,
-    rows: Sequence[tuple[int, str, int, int, int, str]],
+    rows: Sequence[tuple[int, str, int, int, int]],
     hosts: int,
     now: int,
 ) -> None:
@@ -116,7 +114,7 @@ def _timeline(
         y = top + LANE * host + LANE // 2
         paint.line((left, y, right, y), _QUIET, 1)
         paint.text((8, y), handle(host), INK, _font(10), anchor="lm")
-    for t, source, host, _, _, _ in rows:
+    for t, source, host, _, _ in rows:
         x, y = across(t), top + LANE * host + LANE // 2
         paint.rectangle((x - 2, y - 5, x + 2, y + 5), _COLOURS[source])
     foot = top + LANE * hosts

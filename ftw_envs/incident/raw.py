@@ -229,7 +229,7 @@ def _zeek(row: _Row) -> str:
         row.ip(pair[1]), port, "tcp", service, f"{0.1 + row.dice.integer(900) / 10:.1f}", size,
         1000 + row.dice.integer(4000), "SF",
     ]  # fmt: skip
-    return "\t".join(str(f) for f in fields).replace("\t", " ")
+    return " ".join(str(f) for f in fields)
 
 
 def _nginx(row: _Row) -> str:

@@ -26,12 +26,14 @@ OUT_WEIGHT = 0.2
 
 def report_of(known: dict[str, object], slots: Sequence[str]) -> str:
     """What `set` takes to fill those of the slots that are known (`instance.truth`)."""
-    out = []
-    for slot in (s for s in slots if s in known):
-        value = known[slot]
-        text = f"t{value:+d}" if isinstance(value, int) else value
-        out.append(f"{slot}={','.join(value) if isinstance(value, list) else text}")
-    return " ".join(out)
+    return " ".join(f"{slot}={as_said(known[slot])}" for slot in slots if slot in known)
+
+
+def as_said(value: object) -> str:
+    """A value of `instance.truth` as a report says it."""
+    if isinstance(value, list):
+        return ",".join(value)
+    return f"t{value:+d}" if isinstance(value, int) else str(value)
 
 
 def _f1(said: set[object], right: set[object]) -> float:
