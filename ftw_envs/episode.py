@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -273,8 +273,11 @@ def _finite(text: str) -> float:
     return value
 
 
-def loads_strict(text: str) -> Any:
+def loads_strict(text: str, parse_int: Callable[[str], int] = int) -> Any:
     """`json.loads` that refuses duplicate keys, NaN, Infinity and lone surrogates.
+
+    Args:
+        parse_int: reads a whole number; may raise EpisodeError.
 
     Raises:
         EpisodeError: the text is not strict JSON; the message says why.
@@ -285,6 +288,7 @@ def loads_strict(text: str) -> Any:
             object_pairs_hook=_no_duplicates,
             parse_constant=_no_constant,
             parse_float=_finite,
+            parse_int=parse_int,
         )
         if "\\ud" in text or "\\uD" in text:
             json.dumps(data, ensure_ascii=False).encode("utf-8")

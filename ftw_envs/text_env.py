@@ -27,6 +27,9 @@ CHARSET = string.ascii_letters + string.digits + string.punctuation + " \n"
 
 MAX_OBSERVATION_CHARS = 4_000
 
+SEALED_COUNT = 2**53
+"""Instances of a sealed split: more than anybody can try, and every JSON reader keeps the index."""
+
 
 def draw_name(split: str) -> tuple[str, str]:
     """Name of the stream that draws an instance of `split`; its counter is the seed."""
@@ -72,6 +75,9 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
     repeatable: ClassVar[bool] = True
     splits: ClassVar[tuple[str, ...]] = SPLITS
+    sealed_splits: tuple[str, ...] = ()
+    """Splits of `SEALED_COUNT` instances each, for sealed rounds: each is like a test split, and
+    none is listed or gone through."""
 
     env_version: str
     """Fingerprint of rules and instances; it changes whenever a result could."""
@@ -126,6 +132,13 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
     def _frame(self) -> Any:
         """The current picture, uint8 of shape (height, width, 3)."""
 
+    @abstractmethod
+    def _world(self) -> str | bytes:
+        """All of the world now that decides how the episode goes on, hidden parts too.
+
+        The same in every process and view; two worlds that can go on differently differ here.
+        """
+
     # What a subclass may change, for views that are not plain text.
 
     def _observe(self, error: str | None, first: bool) -> Any:
@@ -175,7 +188,7 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
 
     def known_split(self, split: str) -> str:
         """The name of a split, as it is. Raises ValueError if there is none of that name."""
-        if split not in self.splits:
+        if split not in self.splits and split not in self.sealed_splits:
             raise ValueError(f"split must be one of {', '.join(self.splits)}, got {split!r}")
         return split
 
@@ -237,6 +250,23 @@ class EpisodeEnv(gym.Env[Any, Any], ABC):
             "solved": self._end == "solved",
             "end": self._end,
         }
+
+    def state_digest(self) -> str:
+        """Hash (hex) of everything that decides how the episode goes on from here.
+
+        Two episodes of one id and arguments with the same digest answer the same replies alike,
+        whatever was said before, in every process and view. It holds what the agent must not
+        know (noise to come, an attacker's plans), so it is never shown: it is for replays, which
+        tell by it where two attempts part.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        if self.instance is None:
+            raise ResetNeeded("call reset() before state_digest()")
+        world = self._world()
+        head = f"{self.instance.hash} {self.max_steps - self.steps} {self._end}\n".encode()
+        return sha256(head + (world.encode() if isinstance(world, str) else world)).hexdigest()
 
     def render(self) -> Any:
         """The current picture (rgb_array), the current text (ansi), or None."""

@@ -11,6 +11,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported: nothing i
 
 import pytest
 import torch
+from hypothesis import settings
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
@@ -22,6 +23,9 @@ from ftw_agents.lm.words import build_tokenizer
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import training_starts
 from ftw_envs.episode import Episode
+
+settings.register_profile("untimed", deadline=None)  # how long it takes says nothing here
+settings.load_profile("untimed")
 
 COORDS = {"obs": "coords"}
 MINI = "ftw/SokobanMini-v0"

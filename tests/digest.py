@@ -28,3 +28,21 @@ def digest(env_id: str, kwargs: dict, seeds: range = range(20)) -> str:
             h.update(repr((record(observation), rest)).encode())
             done = rest[1] or rest[2]
     return h.hexdigest()
+
+
+def state_digests(env_id: str, kwargs: dict, seeds: range = range(6)) -> list[str]:
+    """The digest after every step of some episodes, answers being drawn by number."""
+    env, out = make(env_id, **kwargs), []
+    for seed in seeds:
+        pick = random.Random(seed)
+        env.reset(seed=seed)
+        out.append(env.state_digest())
+        while not env._end:
+            actions = env.grammar.actions
+            number = pick.randrange(len(actions) + 1)
+            if kwargs.get("actions") == "discrete":
+                env.step(number % len(actions))
+            else:
+                env.step(actions[number] if number < len(actions) else "nonsense")
+            out.append(env.state_digest())
+    return out

@@ -157,6 +157,21 @@ def test_the_task_names_what_there_is(level: int) -> None:
     assert len(text) <= 4000
 
 
+@pytest.mark.parametrize("level", range(5))
+def test_the_brief_task_is_the_same_task(level: int) -> None:
+    """It names what differs between instances; players and the world do as with the full one."""
+    full, brief = incident(level), incident(level, guide="brief")
+    for i in range(5):
+        long, short = begin(full, i)[0], begin(brief, i)[0]
+        assert len(short) < len(long) / 2
+        for words in (*brief.level.slots, *brief.level.sources, *brief.grammar.verbs):
+            assert words in short
+        assert short.split(". ")[0] == long.split(". ")[0]
+        assert attempt(full, expert, i, 1)[1] == attempt(brief, expert, i, 1)[1]
+    with pytest.raises(ValueError, match="guide must be one of full, brief, got 'none'"):
+        incident(level, guide="none")
+
+
 def test_help() -> None:
     env = ENVS[4]
     begin(env)

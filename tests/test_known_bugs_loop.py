@@ -27,7 +27,7 @@ Each was reported in a public issue tracker. Here is where each is tested; (loss
 18. Scores that order attempts wrongly, answers like "A or B": here solved_scores_most, all_answers;
     `test_actions.py` refused.
 19. Pictures and tokens that do not match: the learner reads text only, here pictures.
-20. Environments that change under a result: here env_version; `test_leaderboards.py`
+20. Environments that change under a result: here env_version; `test_entries.py`
     a_changed_record, `test_envs.py` golden_transcripts.
 21. A cache left unused: here read_once; `test_lm.py` micro_batches_keep_everything.
 22. Rewards for form are exploited: here score_not_reward; `test_robust.py`

@@ -16,7 +16,6 @@ import pytest
 
 from ftw_agents.cli import main
 from ftw_envs.episode import read_episodes
-from leaderboards.verify import verify
 
 L1 = "ftw/IncidentL1-v0"
 
@@ -110,13 +109,6 @@ def test_replay_refuses_what_it_cannot_show(
     with pytest.raises(SystemExit):
         main(["replay", str(tmp_path / "none.jsonl")])
     assert "cannot be read" in capsys.readouterr().err
-
-
-def test_incidents_are_evaluated_submitted_and_verified(tmp_path: Path) -> None:
-    main(["evaluate", "--env", L1, "--agent", "expert", "--split", "test_family", "--episodes",
-          "20", "--out", str(tmp_path / "e")])  # fmt: skip
-    main(["submit", str(tmp_path / "e"), "--out", str(tmp_path / "entry")])
-    assert verify(tmp_path / "entry").problem is None
 
 
 def test_unknown_splits_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

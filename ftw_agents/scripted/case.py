@@ -74,10 +74,11 @@ class Case:
         self.alert_host = hosts[0]
         self.symptom = next((s for words, s in _SYMPTOMS if words in alert), "persist")
         self.sources = re.findall(r"[a-z0-9]+", first.split("Logs: ", 1)[1].split(".", 1)[0])
-        needs = first.split("The report needs:\n", 1)[1].split("\nCommands:", 1)[0]
-        self.slots = re.findall(r"^([a-z0-9]+): ", needs, re.M)
-        self.contains = "isolate HOST" in first
-        self.staff = "ask USER" in first
+        needs = first.split("The report needs:", 1)[1].split("\nCommands:", 1)[0]
+        slot = r"^([a-z0-9]+): " if needs.startswith("\n") else r"[a-z0-9]+"
+        self.slots = re.findall(slot, needs, re.M)
+        self.contains = re.search(r"\bisolate\b", first) is not None
+        self.staff = re.search(r"\bask\b", first) is not None
         self.hosts: dict[str, KnownHost] = {}
         self.users: dict[str, KnownUser] = {}
         self.leases: dict[str, list[tuple[str, str]]] = {}

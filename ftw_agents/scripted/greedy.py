@@ -9,7 +9,7 @@ from ftw_agents.agent import History, Reply
 from ftw_agents.scripted.bandit import greedy_bandit
 from ftw_agents.scripted.investigators import ScriptAgent, greedy
 from ftw_envs.bandit.machines import MachinesEnv
-from ftw_envs.incident.env import IncidentEnv
+from ftw_envs.incident.commands import CommandGrammar
 from ftw_envs.sokoban.deadlock import is_lost, push_distances
 from ftw_envs.sokoban.env import SokobanEnv
 from ftw_envs.sokoban.rules import ACTIONS, BOX, WALL, offsets
@@ -77,7 +77,7 @@ class GreedyAgent:
         self._investigator = ScriptAgent(greedy)
 
     def act(self, histories: Sequence[History]) -> list[Reply]:
-        if histories and isinstance(histories[0].env, IncidentEnv):
+        if histories and isinstance(histories[0].env.grammar, CommandGrammar):
             return self._investigator.act(histories)
         self._plans = {h: self._plans.get(h) or self._plan(h.env) for h in histories}
         return [Reply(plan.pop(0)) for plan in self._plans.values()]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from ftw_agents.agent import History, Reply
 from ftw_agents.scripted.case import Case, Line, read_lines
 from ftw_envs.incident.chain import IMPACT_ACTS
-from ftw_envs.incident.env import IncidentEnv
+from ftw_envs.incident.commands import CommandGrammar
 from ftw_envs.incident.everyday import PERSONAL
 from ftw_envs.incident.families import LOGIN_VECTORS
 from ftw_envs.incident.techniques import CAUSE_OF, PERSISTENCE
@@ -235,11 +235,17 @@ def _put_out(case: Case) -> Play:
         yield f"clean {host}"
 
 
-def expert(first: str) -> Play:
-    """Directory, channel, back to the way in, on to the end, what he did; then the report."""
+def expert(first: str, notes: bool = False) -> Play:
+    """Directory, channel, back to the way in, on to the end, what he did; then the report.
+
+    Args:
+        notes: the channel goes into the report as soon as it is found.
+    """
     case = Case(first)
     yield from _directory(case)
     yield from _channel(case, case.alert_host)
+    if notes and case.c2 is not None:
+        yield f"set c2={case.c2}"
     if case.c2 is None and "verdict" in case.slots and case.symptom == "flow":
         yield "set verdict=none"
         yield "report"
@@ -254,6 +260,11 @@ def expert(first: str) -> Play:
     if case.contains:
         yield from _put_out(case)
     yield from case.file(CAUSE_OF)
+
+
+def expert_notes(first: str) -> Play:
+    """The expert, who notes the channel at once: it can be learned where it was concluded."""
+    yield from expert(first, notes=True)
 
 
 def loud(first: str) -> Play:
@@ -297,6 +308,7 @@ def constant(first: str) -> Play:
 
 PLAYERS: dict[str, Callable[[str], Play]] = {
     "expert": expert,
+    "expert_notes": expert_notes,
     "expert_late": expert_late,
     "loud": loud,
     "constant": constant,
@@ -327,7 +339,7 @@ class ScriptAgent:
             text = seen if isinstance(seen, str) else seen["text"]
             try:
                 if play is None:
-                    if not isinstance(history.env, IncidentEnv):
+                    if not isinstance(history.env.grammar, CommandGrammar):
                         kind = type(history.env).__name__
                         raise ValueError(f"this player investigates incidents, not {kind}")
                     play = self._script(text)

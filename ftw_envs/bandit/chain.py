@@ -104,8 +104,8 @@ class SigmaTrapChainEnv(MachinesEnv):
         self.decision = 0
         self.noisy = 0
         self._offers: list[tuple[tuple[str, str], tuple[str, str]]] = []
+        self._chosen: list[str] = []
         self._paid: list[float] = []
-        self._all_good = True
 
     def instance_count(self, split: str) -> int:
         return COUNTS[split]
@@ -120,12 +120,15 @@ class SigmaTrapChainEnv(MachinesEnv):
                 used.update(names)
                 self._offers.append((names, KINDS[::-1] if stream.integer(2) else KINDS))
         self.noisy = stream.integer(self.decisions)
-        self.decision, self._paid, self._all_good = 0, [], True
+        self.decision, self._chosen, self._paid = 0, [], []
         self._offer(*self._offers[0])
         return sha256(f"{self._offers} {self.noisy}".encode()).hexdigest()[:16]
 
     def _noise(self) -> tuple[Name, ...]:
         return ("sigma-trap-chain", self.noise_seed, self.decision)
+
+    def _world(self) -> str:
+        return f"{super()._world()} {self._offers} {self.noisy} {self._chosen}"
 
     def arm(self, kind: str) -> Arm:
         noisy = self.decision == self.noisy
@@ -147,14 +150,14 @@ class SigmaTrapChainEnv(MachinesEnv):
 
     def _play(self, action: str) -> tuple[float, str]:
         kind = self.kind_of(action)
+        self._chosen.append(kind)
         self._paid.append(self.payout(kind))
-        self._all_good &= kind == KINDS[0]
         self.decision += 1
         if self.decision < self.decisions:
             self._offer(*self._offers[self.decision])
             return 0.0, ""  # not the sum so far: `info` must not tell luck from skill
         score = round(math.fsum(self._paid), 6)
-        return score, "solved" if self._all_good else "failed"
+        return score, "solved" if set(self._chosen) == {KINDS[0]} else "failed"
 
     def _frame(self) -> npt.NDArray[np.uint8]:
         from ftw_envs.drawing import text_panel

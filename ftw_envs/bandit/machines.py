@@ -115,6 +115,9 @@ class MachinesEnv(EpisodeEnv):
         """The kind of a machine that is up for choice. Raises ValueError for another."""
         return self.kinds[self.names.index(name)]
 
+    def _world(self) -> str:
+        return f"{self.names} {self.kinds} {self._noise()}"
+
     # What follows is for scripted players and tests, never for an agent.
 
     def arm(self, kind: str) -> Arm:

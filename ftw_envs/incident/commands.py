@@ -178,7 +178,9 @@ class CommandGrammar(ActionGrammar):
             raise RefusedError(f"There is no command in the reply. {self.form}")
         if "\n" in line:
             raise RefusedError("One command in one line, please: the reply has several lines.")
-        words = _SPACE.split(_JOINED.sub(r"\1", line) if " " in line else line)
+        if " " in line:  # runs of spaces first, or a long one would take the square of its length
+            line = _JOINED.sub(r"\1", _SPACE.sub(" ", line))
+        words = _SPACE.split(line)
         verb = words[0]
         if verb not in self.verbs:
             known = ", ".join(self.verbs)

@@ -14,7 +14,7 @@ from ftw_envs.incident.commands import CommandGrammar
 from ftw_envs.incident.desk import Desk
 from ftw_envs.incident.generate import draw, instance_count
 from ftw_envs.incident.instance import MINUTE, truth
-from ftw_envs.incident.levels import LEVELS, SPLITS, WIDTH, height_of
+from ftw_envs.incident.levels import LEVELS, SEALED_LIKE, SPLITS, WIDTH, height_of
 from ftw_envs.incident.log import SOURCE_CODE, bits
 from ftw_envs.incident.score import grounded_share, is_solved, partial_score, slot_scores
 from ftw_envs.incident.world import World, alert_text
@@ -69,7 +69,9 @@ class IncidentEnv(EpisodeEnv):
     A network, habits and an attack, drawn for (split, index): 100,000 in train, 1,000 in each of
     valid, test, test_names (names that no other split uses), test_topo (more hosts, one move
     more), test_family (kinds of attack that no other split has) and test_drift (the world moves
-    faster). No two splits share one. The noise seed decides everything else that happens.
+    faster). No two splits share one. The splits sealed, sealed_names and sealed_family are like
+    test, test_names and test_family and hold 2**53 each, for rounds whose instances nobody can
+    look up. The noise seed decides everything else that happens.
     `repeatable` is False unless the world is frozen, the noise is fixed, or `reset` was given a
     seed: without one the same attempt cannot be had twice, and cannot be copied.
 
@@ -79,6 +81,8 @@ class IncidentEnv(EpisodeEnv):
     - `freeze`: nothing moves: logs are kept, nobody reacts. For comparison.
     - `noise`: a seed that fixes the noise of all attempts; None for that of each `reset`.
     - `obs`: "text" or "image".
+    - `guide`: "full", or "brief" for agents that know the task: the first observation leaves out
+      what is the same in every instance; `help` tells it.
     - `luck`: a solved attempt is played again in so many other worlds, and
       `info["lucky"]` tells whether it was luck; 0 for no.
     - `max_steps`: commands until truncation; None for the level's own number.
@@ -89,6 +93,7 @@ class IncidentEnv(EpisodeEnv):
     """
 
     splits: ClassVar[tuple[str, ...]] = SPLITS
+    sealed_splits = tuple(SEALED_LIKE)
 
     def __init__(
         self,
@@ -99,6 +104,7 @@ class IncidentEnv(EpisodeEnv):
         noise: int | None = None,
         luck: int = 0,
         obs: str = "text",
+        guide: str = "full",
         max_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
@@ -114,7 +120,10 @@ class IncidentEnv(EpisodeEnv):
             raise ValueError(f"luck must be an integer of at least 0, got {luck!r}")
         if obs not in ("text", "image"):
             raise ValueError(f"obs must be one of text, image, got {obs!r}")
+        if guide not in ("full", "brief"):
+            raise ValueError(f"guide must be one of full, brief, got {guide!r}")
         self.reward, self.freeze, self.luck, self.obs = reward, freeze, luck, obs
+        self.guide = guide
         if obs == "image":
             # test_topo has half as many hosts more; the picture has room for them always.
             picture = spaces.Box(0, 255, (height_of(self.level), WIDTH, 3), np.uint8)
@@ -162,9 +171,14 @@ class IncidentEnv(EpisodeEnv):
         self._replies, self._said, self._closing = [], "", {}
         return self.incident.hash
 
+    def _world(self) -> str:
+        said = self._replies if self.luck else ()  # `luck` plays them again at the end
+        return f"{self.world.state()}\n{self.desk.state()}\n{said}"
+
     def _first_text(self) -> str:
         incident = self.incident
-        return guide.task(
+        words = guide.brief if self.guide == "brief" else guide.task
+        return words(
             self.level, alert_text(incident), len(incident.hosts), len(incident.users),
             self._grammar.verbs,
         )  # fmt: skip
@@ -291,6 +305,7 @@ class IncidentEnv(EpisodeEnv):
         arguments = {
             "level": self.level_number, "reward": self.reward,
             "freeze": self.freeze, "noise": self._noise, "luck": self.luck, "obs": self.obs,
+            "guide": self.guide,
             "max_steps": self.max_steps, "render_mode": self.render_mode,
         }  # fmt: skip
         start = None

@@ -15,13 +15,14 @@ from ftw_envs.incident.families import (
     Family,
 )
 from ftw_envs.incident.instance import ADDRESS, MINUTE, Attack, Host, Incident, User
-from ftw_envs.incident.levels import LEVELS, Level
+from ftw_envs.incident.levels import LEVELS, SEALED_LIKE, Level
 from ftw_envs.incident.names import names
 from ftw_envs.streams import Stream
+from ftw_envs.text_env import SEALED_COUNT
 
-COUNTS = {"train": 100_000}
+COUNTS = {"train": 100_000, **dict.fromkeys(SEALED_LIKE, SEALED_COUNT)}
 OTHER_COUNT = 1000
-"""Instances of every split but train."""
+"""Instances of every split that is not in `COUNTS`."""
 _ROLES = ("web", "app", "db", "files", "backup", "bastion", "ci", "mail", "dc", "node", "cloud")
 
 
@@ -30,7 +31,8 @@ class _Draw:
 
     def __init__(self, level: Level, split: str, stream: Stream) -> None:
         self.level, self.split, self.stream = level, split, stream
-        larger = split == "test_topo"
+        self.like = SEALED_LIKE.get(split, split)
+        larger = self.like == "test_topo"
         self.n_hosts = level.hosts + (level.hosts + 1) // 2 if larger else level.hosts
         moves = level.moves
         self.moves = moves[0] + stream.integer(moves[1] - moves[0] + 1) + larger
@@ -38,7 +40,7 @@ class _Draw:
 
     def incident(self, index: int) -> Incident:
         level, stream = self.level, self.stream
-        held_out = self.split == "test_family"
+        held_out = self.like == "test_family"
         families = [f for f in FAMILIES if (f.name in HELD_OUT) == held_out]
         family = stream.choice(families)
         vector = stream.choice(family.vectors)
@@ -78,7 +80,7 @@ class _Draw:
         self, roles: Sequence[str], mirror: int, vault: int, known: Sequence[int]
     ) -> tuple[Host, ...]:
         stream = self.stream
-        words = list(names(self.split)[0])
+        words = list(names(self.like)[0])
         stream.shuffle(words)
         hosts = []
         for role, word in zip(roles, words, strict=False):
@@ -113,7 +115,7 @@ class _Draw:
         hops = set(pairwise(path))
         works = [h for h in range(self.n_hosts) if roles[h] == "work"]
         servers = [h for h in range(self.n_hosts) if roles[h] != "work"] or [path[-1]]
-        words = list(names(self.split)[1])
+        words = list(names(self.like)[1])
         stream.shuffle(words)
         # Others go to the last host from inside too, or whoever is there is the attacker.
         end = path[-1]

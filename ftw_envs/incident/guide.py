@@ -57,8 +57,19 @@ def guide(level: Level, topic: str | None) -> str:
     return text
 
 
+def brief(level: Level, alert: str, hosts: int, users: int, verbs: tuple[str, ...]) -> str:
+    """The first observation for those who know the task: names, limits, and nothing explained."""
+    cap = "" if level.cost_cap is None else f" The damage may be {level.cost_cap} at most."
+    return (
+        f"ALERT t+0: {alert}. Hosts h1 to h{hosts}, accounts u1 to u{users}, outside x1 to "
+        f"x{level.addresses}. Logs: {', '.join(level.sources)}. "
+        f"You have {level.steps} commands and {level.minutes} minutes.{cap}\n"
+        f"The report needs: {', '.join(level.slots)}\nCommands: {', '.join(verbs)}"
+    )
+
+
 def task(level: Level, alert: str, hosts: int, users: int, verbs: tuple[str, ...]) -> str:
-    """The first observation."""
+    """The first observation, with what is to be done and how."""
     lines = [
         f"ALERT t+0: {alert}. Find out what happened on this network and report it.",
         f"There are hosts h1 to h{hosts}, accounts u1 to u{users}, addresses outside x1 to "

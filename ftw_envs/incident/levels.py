@@ -20,6 +20,8 @@ SLOTS = (
 """All slots of a report; a level asks for some of them."""
 
 SPLITS = ("train", "valid", "test", "test_names", "test_topo", "test_family", "test_drift")
+SEALED_LIKE = {"sealed": "test", "sealed_names": "test_names", "sealed_family": "test_family"}
+"""The sealed splits, and the split that each is like."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
@@ -126,6 +127,14 @@ class Log:
         self.evidence = table[-1]
         self._arrives, self._lost, self._saved = arrives, lost, saved
         self._expires = table[0] + self._keep[self.host, self.source]
+        self._rows = b""  # their hash, worked out when it is asked for
+
+    def digest(self) -> str:
+        """Hash (hex) of all rows, and of when each is there."""
+        if not self._rows:
+            columns = [self.table, self.uid[None], self._arrives[None], self._expires[None]]
+            self._rows = sha256(np.concatenate(columns).astype("<i8").tobytes()).digest()
+        return sha256(self._rows + self._lost.tobytes() + self._saved.tobytes()).hexdigest()
 
     def append(self, rows: Rows, late: int) -> None:
         """Adds what nobody planned, `late` seconds late."""

@@ -8,6 +8,8 @@ command more or less shifts nothing.
 from __future__ import annotations
 
 import heapq
+from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 
@@ -218,6 +220,25 @@ class World:
             self.now = max(self.now, at)
             self._happen(what, host)
         self.now = end
+
+    def state(self) -> str:
+        """All that decides how this attempt goes on, hidden things too, as text."""
+        done = (
+            self.now, self.stance, self.cost, self.tipped, self.story, sorted(self._due),
+            sorted(self._triggers.items()),
+        )  # fmt: skip
+        sets = (self.blocked, self.isolated, self.locked, self.cleaned, self.c2, self.implants)
+        return f"{self._laid_out} {self.log.digest()} {done} {[sorted(x) for x in sets]}"
+
+    @cached_property
+    def _laid_out(self) -> str:
+        """Hash (hex) of what never changes: which attempt this is, and what staff does in it."""
+        incident = self.incident
+        fixed = (
+            self._name, incident.split, incident.index, self.frozen, self.attack is None,
+            self.tickets, self.patches, self.resets, self.travels, self.skew, self.leases,
+        )  # fmt: skip
+        return sha256(repr(fixed).encode()).hexdigest()
 
     def _tell(self, text: str) -> None:
         self.story.append((self.now, text))

@@ -67,7 +67,9 @@ class SokobanEnv(EpisodeEnv):
     ## Instances
     Shipped levels, each proved solvable within the step limit, with the fewest moves and
     pushes known. Splits train, valid and test share no puzzle, not even up to the 8
-    symmetries of the board, translation, or the player's starting cell.
+    symmetries of the board, translation, or the player's starting cell. The larger packs also
+    have a split sealed of 2**53 levels like those of test, made on the spot, for rounds whose
+    levels nobody can look up.
     `info["env_version"]` holds the hash of the whole pack.
 
     ## Arguments
@@ -124,10 +126,12 @@ class SokobanEnv(EpisodeEnv):
             raise ValueError(f"changes_only needs obs='text' or 'coords', got obs={obs!r}")
         self.obs = obs
         self.levels = open_levels(pack, levels, band)
+        self.sealed_splits = ("sealed",) if self.levels.sealed else ()
         self.env_version = f"sokoban{RULES_VERSION}-{self.levels.version}"
         self._grammar = ActionGrammar((*ACTIONS, "undo") if undo else ACTIONS, max_moves)
         self._numbers = {i: Parsed(a) for i, a in enumerate(self._grammar.actions)}
         self._discrete = actions == "discrete"
+        self._undo = undo
         self._deadlock_ends = deadlock_ends
         self._shaped = reward == "shaped"
         self.view = View(
@@ -195,6 +199,10 @@ class SokobanEnv(EpisodeEnv):
             return "lost"
         # A usable reply that moved nothing looks like no reply at all unless it is said.
         return "" if self.board.moved else "blocked"
+
+    def _world(self) -> bytes:
+        # What stands where is all there is, but for what `undo` would take back.
+        return bytes(self.board.cells) + (self.board.past if self._undo else b"")
 
     def _first_text(self) -> str:
         return str(self._observe(None, True))

@@ -104,6 +104,11 @@ class Board:
         """Whether every box is on a goal."""
         return not self._left
 
+    @property
+    def past(self) -> bytes:
+        """The moves that `undo` can take back."""
+        return repr(self._past).encode()
+
     def move(self, action: str) -> None:
         """Moves one cell, pushing a box if one is in the way; does nothing if blocked."""
         cells, d = self.cells, self._offset[action]

@@ -14,6 +14,7 @@ from ftw_envs.episode import SPLITS
 from ftw_envs.sokoban.levels import content_hash
 from ftw_envs.sokoban.recipes import RECIPES
 from ftw_envs.sokoban.rules import XSB, Level
+from ftw_envs.text_env import SEALED_COUNT
 
 BANDS = ("easy", "medium", "hard")
 _TO_FLAGS = bytes({ord(c): f for f, c in XSB.items()}.get(i, 0) for i in range(256))
@@ -57,11 +58,13 @@ class Levels(Protocol):
     Attributes:
         version: fingerprint of all its levels.
         width, height: of the largest board, in cells.
+        sealed: whether there is a split "sealed", of levels made on the spot like those of test.
     """
 
     version: str
     width: int
     height: int
+    sealed: bool
 
     def count(self, split: str) -> int:
         """How many levels `split` has."""
@@ -89,6 +92,7 @@ class Pack:
         self.version = version
         self.lines = lines
         self._band = band
+        self.sealed = band is None and RECIPES[name].sealed
         first = PackedLevel.read(lines["train"][0]).level
         self.width, self.height = first.width, first.height
 
@@ -96,9 +100,11 @@ class Pack:
         return open_levels, (self.name, None, self._band)  # a copy need not carry the levels
 
     def count(self, split: str) -> int:
-        return len(self.lines[split])
+        return SEALED_COUNT if split == "sealed" else len(self.lines[split])
 
     def get(self, split: str, index: int) -> PackedLevel:
+        if split == "sealed":
+            return _made(self.name, split, index)
         return PackedLevel.read(self.lines[split][index])
 
     def band(self, band: str, bounds: tuple[int, int]) -> Pack:
@@ -117,8 +123,18 @@ class Pack:
         return Pack(self.name, f"{self.version}-{band}", some, band)
 
 
+def _made(name: str, split: str, index: int) -> PackedLevel:
+    """A level that is made on the spot."""
+    from ftw_envs.sokoban.generate import new_level  # numba only where levels are made
+
+    level, pushes = new_level(name, split, index)
+    return PackedLevel(level, None, pushes)
+
+
 class EndlessLevels:
     """Training levels made on the spot, by index, without end; valid and test as shipped."""
+
+    sealed = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -132,14 +148,13 @@ class EndlessLevels:
     def get(self, split: str, index: int) -> PackedLevel:
         if split != "train":
             return self._pack.get(split, index)
-        from ftw_envs.sokoban.generate import new_level  # numba only where levels are made
-
-        level, pushes = new_level(self.name, split, index)
-        return PackedLevel(level, None, pushes)
+        return _made(self.name, split, index)
 
 
 class FileLevels:
     """The levels of a file, in order. A file is one set: every split is all of it."""
+
+    sealed = False
 
     def __init__(self, path: Path) -> None:
         from ftw_envs.sokoban.files import read_levels
