@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -19,7 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ftw_agents.config import TrainConfig
+from ftw_agents.config import TrainConfig, parse_env_args
 from ftw_envs.files import write_bytes, write_json
 
 console = Console()
@@ -34,7 +35,8 @@ class Piece:
         config: its settings; `config.out` is its folder.
         about: what the result says about it, for example {"algo": "ftw", "seed": 0}.
         base: the tiny base it starts from.
-        test: test instances it is evaluated on at the end; 0 for none.
+        test: instances of each of `splits` it is evaluated on at the end; 0 for none.
+        splits: the splits; the row says NAME_solved and NAME_episodes.
         curve: metrics that the result keeps of every iteration that has them.
     """
 
@@ -42,12 +44,13 @@ class Piece:
     about: Row
     base: Any = None
     test: int = 1000
+    splits: tuple[str, ...] = ("test",)
     curve: tuple[str, ...] = ("iteration", "episodes", "tokens", "solve_rate", "valid_solve_rate")
 
 
 def run_piece(piece: Piece) -> Row:
     """Trains, or goes on training, and evaluates; gives the piece's row of the result."""
-    from ftw_agents.evaluate import Player, evaluate
+    from ftw_agents.evaluate import Player
     from ftw_agents.lm.base import BaseConfig, load_base
     from ftw_agents.lm.sampler import LMAgent
     from ftw_agents.train import Trainer
@@ -60,8 +63,6 @@ def run_piece(piece: Piece) -> Row:
         trainer = Trainer.resume(out)
     else:
         if out.exists():  # cut off before its first checkpoint
-            import shutil
-
             shutil.rmtree(out)
         base = load_base(piece.base or BaseConfig(), lambda step, steps, loss: None)
         trainer = Trainer.start(piece.config, base)
@@ -74,18 +75,29 @@ def run_piece(piece: Piece) -> Row:
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "curve": {k: [m.get(k) for m in metrics] for k in piece.curve},
     }
-    if piece.test:
+    agent = LMAgent(trainer.lm, max_reply_tokens=piece.config.max_reply_tokens)
+    player = Player(agent, {"name": out.name, "kind": "language-model"})
+    return evaluated(row, player, piece.config, piece.test, piece.splits)
+
+
+def evaluated(
+    row: Row, player: Any, config: TrainConfig, episodes: int, splits: Sequence[str]
+) -> Row:
+    """Adds to `row` what a player solves of the first instances of splits, and writes it.
+
+    A run's folder gets `row.json` and a folder for each split, named after it.
+    """
+    from ftw_agents.evaluate import evaluate
+
+    kwargs = parse_env_args(config.env_args)
+    for split in splits if episodes else ():
+        out = config.out / split
+        shutil.rmtree(out, ignore_errors=True)  # one that was written before a kill
         summary = evaluate(
-            Player(LMAgent(trainer.lm), {"name": out.name, "kind": "language-model"}),
-            piece.config.env,
-            trainer.collector.env_kwargs,
-            split="test",
-            episodes=piece.test,
-            seed=0,
-            out=out / "test",
+            player, config.env, kwargs, split=split, episodes=episodes, seed=0, out=out
         )
-        row["test_solved"], row["test_episodes"] = summary.solved, summary.episodes
-    write_json(out / "row.json", row)
+        row[f"{split}_solved"], row[f"{split}_episodes"] = summary.solved, summary.episodes
+    write_json(config.out / "row.json", row)
     return row
 
 

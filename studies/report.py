@@ -246,11 +246,37 @@ def offline(data: Row) -> tuple[str, Figure]:
     return _table(head, table), figure
 
 
+def incident(data: Row) -> tuple[str, Figure]:
+    """FTW on incidents, with and without the expert's episodes."""
+    rows = data["rows"]
+    kinds = list(dict.fromkeys((r["algo"], r["given"]) for r in rows))
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    table = []
+    for (algo, given), color in zip(kinds, (BLACK, *COLOURS), strict=False):
+        mine = _pick(rows, algo=algo, given=given)
+        if algo != "base":
+            rates = mine[0]["curve"]["valid_solve_rate"]
+            x = np.array([i for i, v in enumerate(rates) if v is not None], dtype=np.float64)
+            label = f"{NAMES[algo]}, {given} given" if given else NAMES[algo]
+            _band(axes, x, _curves(mine, "valid_solve_rate"), color, label)
+        cells = [
+            _percent([r[f"{split}_solved"] / r[f"{split}_episodes"] for r in mine])
+            for split in ("test", "test_names", "test_family")
+        ]
+        table.append(["base" if algo == "base" else NAMES[algo], str(given), *cells])
+    axes.set(xlabel="iterations", ylabel="solved of 250 unseen valid incidents")
+    axes.legend()
+    head = ("algorithm", "expert episodes", "test", "new names", "new families")
+    return _table(head, table), figure
+
+
 STUDIES: dict[str, Callable[[Row], tuple[str, Figure]]] = {
     "sokoban": sokoban,
     "sigma_trap": sigma_trap,
     "filter": filters,
     "offline": offline,
+    "incident_l0": incident,
 }
 
 

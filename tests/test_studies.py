@@ -15,7 +15,7 @@ from ftw_agents.config import TrainConfig
 from ftw_agents.lm.base import BaseConfig
 from ftw_agents.train import Trainer, check_settings
 from studies import filter as filter_study
-from studies import offline, report, sigma_trap, sokoban
+from studies import incident, offline, report, sigma_trap, sokoban
 from studies.pieces import Piece, run_piece, write_result
 
 SMALL = BaseConfig(games=40, steps=3)
@@ -96,6 +96,7 @@ def test_all_pieces_have_settings_that_work(tmp_path: Path) -> None:
     pieces = [
         *filter_study.pieces(tmp_path, 2, 4),
         *offline.pieces(tmp_path, 2, 4),
+        *incident.pieces(tmp_path / "incident", 0, 2, 4),
         *sokoban.tuning_pieces(tmp_path, 4),
     ]
     for p in pieces:

@@ -47,7 +47,7 @@ class BaseConfig:
     """The environment it learns to play."""
     env_args: tuple[str, ...] = ("obs=coords",)
     """The environment's keyword arguments as key=value; obs=coords is what it learns best."""
-    player: Literal["solver", "random", "expert"] = "solver"
+    player: Literal["solver", "random", "expert", "expert_notes"] = "solver"
     """Whose games it imitates."""
     games: int = 8000
     """Games on training instances, shown over and over."""
@@ -57,7 +57,10 @@ class BaseConfig:
     """Steps at the start that also learn to predict what the environment says. Copying names
     from far back is learned from that, and hardly from the few names in replies."""
     lr: float = 4e-3
-    """Adam's largest step size, reached after 50 steps, then falling to 0 in a line."""
+    """Adam's largest step size, reached after 50 steps, at the end falling to 0 in a line."""
+    hold: float = 0.0
+    """The share of all steps after which it falls. Some things are learned at once, after long,
+    and only in large steps, such as to see which of some names is in no list."""
     minibatch: int = 32
     """Games in a gradient step."""
     hidden: int = 64
@@ -78,13 +81,14 @@ BASES = {
         BaseConfig(),
         BaseConfig(
             env="ftw/IncidentL0-v0",
-            env_args=(),
-            player="expert",
-            games=6000,
-            steps=600,
-            listen=400,
+            env_args=("guide=brief",),
+            player="expert_notes",
+            games=12_000,
+            steps=750,
+            listen=500,
+            hold=0.75,
             minibatch=16,
-            layers=3,
+            layers=4,
             max_reply_tokens=40,
         ),
     )
@@ -105,6 +109,7 @@ def vocabulary_texts(env_id: str) -> Iterator[str]:
     if isinstance(known, SokobanEnv):
         views = [{"obs": "text"}, {"obs": "coords"}]
     if isinstance(known, IncidentEnv):
+        views = [{"guide": "full"}, {"guide": "brief"}]
         players.append(SCRIPTED["expert"]())
         yield " ".join(f"{letter}{i}" for letter in "huxri" for i in range(1, 41))
         yield " ".join([*known.level.slots, *PERSISTENCE, *VECTORS, *IMPACTS, *CAUSES])
@@ -153,13 +158,14 @@ def pretrain(config: BaseConfig, report: Report) -> LanguageModel:
     starts = training_starts(collector.env, config.seed, 0, config.games)
     words = vocabulary_texts(config.env)
     # Commands are several words; elsewhere an answer is one, which may hold signs.
-    lm = new_model(config, build_tokenizer(words, spaces=config.player == "expert"))
+    lm = new_model(config, build_tokenizer(words, spaces=config.player.startswith("expert")))
     player = SCRIPTED[config.player]()
     games = [Sample(lm.tokenize(e)) for e in collector.play(player, starts)]
     learner = Learner(lm, lr=config.lr)
     stream = Stream("pretrain", config.seed)
     for step in range(1, config.steps + 1):
-        warm, left = step / 50, (config.steps - step + 1) / max(1, config.steps - 50)
+        fall = config.steps - max(50, round(config.hold * config.steps))
+        warm, left = step / 50, (config.steps - step + 1) / max(1, fall)
         learner.set_lr(config.lr * min(1.0, warm, left))
         batch = [stream.choice(games) for _ in range(config.minibatch)]
         if step <= config.listen:
