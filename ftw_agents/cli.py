@@ -17,11 +17,14 @@ from ftw_agents.config import TrainConfig, parse_env_args
 from ftw_agents.console import bar, console, training_note
 from ftw_agents.envs_command import envs
 from ftw_agents.gallery import gallery
+from ftw_agents.leaderboard_commands import submit, verify
 from ftw_agents.levels_command import LEVELS_COMMANDS
 from ftw_agents.noise_command import noise
 from ftw_agents.play_command import play
 from ftw_agents.record_command import record, replay
+from ftw_agents.round_commands import ROUND_COMMANDS
 from ftw_agents.settings import read_file
+from ftw_agents.site_command import site
 from ftw_agents.theory import describe_filter
 
 # Modules that import torch are imported by the command that needs them: `ftw --help` and
@@ -245,40 +248,6 @@ def view_of(agent: str, env: str, env_args: tuple[str, ...]) -> dict[str, Any]:
     return {}
 
 
-def submit(folder: tyro.conf.Positional[Path], *, out: Path) -> None:
-    """Packs an evaluation into an entry for the leaderboard, and verifies it.
-
-    Args:
-        folder: what `ftw evaluate --out` wrote.
-        out: folder of the entry.
-    """
-    from leaderboards.submit import submit as pack
-
-    pack(folder, out)
-    console.print(f"entry: {out} (verified)", soft_wrap=True)
-
-
-def verify(entry: tyro.conf.Positional[Path]) -> None:
-    """Plays every episode of an entry again; fails with the first thing that does not hold.
-
-    Args:
-        entry: folder of the entry.
-    """
-    from leaderboards.verify import verify as check
-
-    report = check(entry)
-    if report.problem is not None:
-        console.print(f"[red]FAILED[/red] {escape(str(entry))}", soft_wrap=True)
-        print(report.problem)
-        raise SystemExit(1)
-    assert report.summary is not None
-    console.print(
-        f"[green]VERIFIED[/green] {escape(report.entry.agent.name)} on {report.entry.env_id} "
-        f"({report.entry.split}): {report.summary} of {report.summary.episodes}",
-        soft_wrap=True,
-    )
-
-
 def demo(*, out: Path = Path("runs/demo"), iterations: int = 80, seed: int = 0) -> None:
     """Base model, FTW on SokobanMini, evaluation on unseen puzzles, verification, pictures.
 
@@ -300,6 +269,7 @@ COMMANDS: dict[str, Callable[..., None] | Commands] = {
     "evaluate": evaluate,
     "submit": submit,
     "verify": verify,
+    "site": site,
     "noise": noise,
     "record": record,
     "replay": replay,
@@ -307,8 +277,12 @@ COMMANDS: dict[str, Callable[..., None] | Commands] = {
     "play": play,
     "gallery": gallery,
     "levels": LEVELS_COMMANDS,
+    "round": ROUND_COMMANDS,
 }
-_GROUPS = {"levels": "Lists, checks, solves and converts files of Sokoban levels."}
+_GROUPS = {
+    "levels": "Lists, checks, solves and converts files of Sokoban levels.",
+    "round": "Sealed rounds: opens, plays, serves and checks them.",
+}
 
 
 def command_line(commands: Mapping[str, Callable[..., None] | Commands]) -> SubcommandApp:

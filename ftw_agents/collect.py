@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -79,18 +80,26 @@ class Collector:
     Args:
         env_id, env_kwargs: the environment and its view.
         batch: episodes at a time, at least 1.
+        new_env: makes one that is played as such an environment is, though it may run elsewhere.
 
     Raises:
         ValueError: batch is below 1, or the view takes no text.
     """
 
-    def __init__(self, env_id: str, env_kwargs: dict[str, Any], batch: int = 256) -> None:
+    def __init__(
+        self,
+        env_id: str,
+        env_kwargs: dict[str, Any],
+        batch: int = 256,
+        new_env: Callable[[], EpisodeEnv] | None = None,
+    ) -> None:
         if batch < 1:
             raise ValueError(f"batch must be at least 1, got {batch}")
         self.env_id = env_id
         self.env_kwargs = dict(env_kwargs)
         self.batch = batch
-        self._envs: list[EpisodeEnv] = [make(env_id, **env_kwargs)]
+        self._new_env = new_env or partial(make, env_id, **env_kwargs)
+        self._envs: list[EpisodeEnv] = [self._new_env()]
         if not isinstance(self.env.action_space, spaces.Text):
             raise ValueError(f"agents answer in words: take {env_id} without actions='discrete'")
 
@@ -106,7 +115,7 @@ class Collector:
         todo = iter(starts)
         while wave := list(islice(todo, self.batch)):
             while len(self._envs) < len(wave):
-                self._envs.append(make(self.env_id, **self.env_kwargs))
+                self._envs.append(self._new_env())
             envs = self._envs[: len(wave)]
             attempts = [_Attempt(e, s, player_seed) for e, s in zip(envs, wave, strict=True)]
             live = attempts

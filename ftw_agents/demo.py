@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.table import Table
@@ -20,13 +21,27 @@ from ftw_envs.drawing import Frame, stack, text_panel, write_gif
 from ftw_envs.episode import Episode, read_episodes
 from ftw_envs.files import write_bytes
 from ftw_envs.registry import make
+from leaderboards.about import About, AboutModel, AboutTraining
+from leaderboards.runs import Source
+from leaderboards.schema import Contamination, Method, Search, Selection, Submitter
 from leaderboards.submit import submit
 from leaderboards.verify import verify
 
 ENV = "ftw/SokobanMini-v0"
+BOARD = "sokoban-mini"
 TEST_EPISODES = 1000
 SIGMAS = (0.1, 1.0, 4.0, 16.0, 64.0)
 SEEDS = 3
+ABOUT = About(
+    division="closed",
+    method=Method(name="FTW", family="ftw"),
+    model=AboutModel(name="ftw-tiny", open_weights=True),
+    submitter=Submitter(name="demo", relationship="third_party"),
+    training=AboutTraining(search=Search(trials=0, tuned_on="nothing"), checkpoint="last"),
+    selection=Selection(attempts_per_instance=1, prior_submissions=0),
+    contamination=Contamination(trained_on_eval=False, statement="Trained on train only."),
+    device="this machine",
+)
 
 
 def run_demo(out: Path, iterations: int, seed: int) -> None:
@@ -51,11 +66,14 @@ def run_demo(out: Path, iterations: int, seed: int) -> None:
     results = {name: _test(name, p, view, out) for name, p in players.items()}
     console.print(_table(results))
 
-    submit(out / "evaluation" / "FTW", out / "entry")
-    report = verify(out / "entry")
-    if report.problem is not None:
-        raise RuntimeError(f"the demo's own entry does not verify: {report.problem}")
-    console.print(f"Re-played and verified: {out}/entry ({report.summary})", soft_wrap=True)
+    source = Source(out / "evaluation" / "FTW", config.out)
+    date = datetime.now(UTC).date().isoformat()
+    entry, _ = submit([source], BOARD, ABOUT, out / "entries", date=date, slug="demo")
+    report = verify(entry)
+    if report.verified is None:
+        raise RuntimeError(f"the demo's own entry does not verify: {report.problems[0]}")
+    rate = report.verified.runs[0].figures.solve_rate
+    console.print(f"Re-played and verified: {entry} ({rate:.1%})", soft_wrap=True)
 
     episode = _showpiece(out / "evaluation" / "FTW" / "episodes.jsonl")
     if episode is not None:

@@ -142,21 +142,35 @@ def evaluate(
     collector = Collector(env_id, env_kwargs)
     starts = evaluation_starts(collector.env, split, episodes, seed)
     summary = play_to_file(collector, player, starts, seed, out / "episodes.jsonl", progress)
+    write_result(out, player.about, collector, split, seed, summary)
+    return summary
+
+
+def write_result(
+    out: Path,
+    about: dict[str, Any],
+    collector: Collector,
+    split: str,
+    seed: int,
+    summary: Summary,
+    **more: Any,
+) -> None:
+    """Writes the `result.json` of episodes that were played; `more` are further keys."""
     write_json(
         out / "result.json",
         {
             "format": RESULT_FORMAT,
             "suite_version": ftw_envs.__version__,
-            "agent": player.about,
-            "env_id": env_id,
+            "agent": about,
+            "env_id": collector.env_id,
             "env_version": collector.env.env_version,
-            "env_kwargs": env_kwargs,
+            "env_kwargs": collector.env_kwargs,
             "split": split,
             "seed": seed,
+            **more,
             "summary": summary.to_json(),
         },
     )
-    return summary
 
 
 def read_result(folder: Path) -> dict[str, Any]:

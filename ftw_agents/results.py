@@ -12,7 +12,7 @@ from ftw_envs.episode import Episode
 _Z95 = 1.959963984540054
 
 
-def wilson_interval(successes: int, n: int, z: float = _Z95) -> tuple[float, float]:
+def wilson_interval(successes: float, n: float, z: float = _Z95) -> tuple[float, float]:
     """Wilson score interval of a proportion (Wilson, 1927), 95 % by default.
 
     Raises:
@@ -24,8 +24,8 @@ def wilson_interval(successes: int, n: int, z: float = _Z95) -> tuple[float, flo
     scale = 1 + z * z / n
     center = (p + z * z / (2 * n)) / scale
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / scale
-    # At the ends rounding can cross 0 or 1.
-    return max(0.0, center - half), min(1.0, center + half)
+    # At the ends rounding can cross 0 or 1, and p itself.
+    return max(0.0, min(p, center - half)), min(1.0, max(p, center + half))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,27 @@ class Tally:
 
     def add(self, episode: Episode) -> None:
         """Counts one episode."""
+        self.count(
+            solved=episode.solved,
+            score=episode.score,
+            turns=len(episode.turns),
+            invalid=episode.invalid_actions,
+            tokens_in=episode.tokens_in,
+            tokens_out=episode.tokens_out,
+        )
+
+    def count(
+        self, *, solved: bool, score: float, turns: int, invalid: int, tokens_in: int,
+        tokens_out: int,
+    ) -> None:  # fmt: skip
+        """Counts one episode, told by its numbers."""
         self.episodes += 1
-        self.solved += episode.solved
-        self.turns += len(episode.turns)
-        self.invalid += episode.invalid_actions
-        self.tokens_in += episode.tokens_in
-        self.tokens_out += episode.tokens_out
-        self.score += episode.score
+        self.solved += solved
+        self.score += score
+        self.turns += turns
+        self.invalid += invalid
+        self.tokens_in += tokens_in
+        self.tokens_out += tokens_out
 
     def summary(self) -> Summary:
         """The figures so far. Raises ValueError if nothing was counted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from ftw_agents.demo import episode_frames
 from ftw_agents.scripted.solver import SolverAgent
 from ftw_agents.starts import evaluation_starts
 from ftw_envs.drawing import write_gif
+from leaderboards.about import EXAMPLE
 
 
 def run(*args: str) -> tuple[int, str, str]:
@@ -27,27 +29,33 @@ def run(*args: str) -> tuple[int, str, str]:
 
 
 def test_evaluate_submit_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, entry = str(tmp_path / "eval"), str(tmp_path / "entry")
-    main(["evaluate", "--agent", "solver", "--split", "test", "--episodes", "40", "--out", folder])
-    assert "solve rate 100.0% [91.2%, 100.0%] of 40" in capsys.readouterr().out
-    main(["submit", folder, "--out", entry])
-    main(["verify", entry])
-    assert "VERIFIED solver on ftw/SokobanMini-v0 (test)" in capsys.readouterr().out
-    path = tmp_path / "entry" / "episodes.jsonl"
-    path.write_text("\n".join(path.read_text().splitlines()[1:]) + "\n")
+    """A whole board, from playing to the verified file."""
+    folder, out = str(tmp_path / "eval"), str(tmp_path / "entries")
+    main(["evaluate", "--agent", "solver", "--out", folder])
+    assert "solve rate 100.0% [99.6%, 100.0%] of 1000" in capsys.readouterr().out
+    scripted = {"method": {"name": "Solver", "family": "scripted"}, "model": None, "training": None}
+    (tmp_path / "about.json").write_text(json.dumps(EXAMPLE | scripted))
+    main(["submit", folder, "--board", "sokoban-mini", "--about", str(tmp_path / "about.json"),
+          "--out", out, "--date", "2026-12-01"])  # fmt: skip
+    said = "VERIFIED T1 Solver on sokoban-mini: 1 run of 1000, solve rate 100.0%"
+    assert said in capsys.readouterr().out
+    main(["verify", out, "--jobs", "1", "--verified", str(tmp_path / "v"), "--write"])
+    assert said in capsys.readouterr().out
+    path = tmp_path / "entries" / "0.1.0" / "sokoban-mini-solver-2026-12-01" / "runs" / "0"
+    rows = (path / "episodes.jsonl").read_text().splitlines()
+    (path / "episodes.jsonl").write_text("\n".join(rows[1:]) + "\n")
     with pytest.raises(SystemExit) as stop:
-        main(["verify", entry])
+        main(["verify", out, "--jobs", "1"])
     assert stop.value.code == 1
-    out = capsys.readouterr().out
-    assert "FAILED" in out
-    assert "episodes.jsonl:1: instance is recorded as 'test/1'" in out
+    told = capsys.readouterr().out
+    assert "FAILED" in told
+    assert "runs/0/episodes.jsonl: lines is 999, entry.json says 1000" in told
 
 
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        (["verify", "nowhere"], "nowhere/entry.json: cannot be read"),
-        (["submit", "nowhere", "--out", "x"], "no result.json there"),
+        (["submit", "nowhere"], "which --board? There are sokoban-mini"),
         (["evaluate", "--agent", "nobody", "--out", "x"], "nobody: not a model"),
         (["evaluate", "--agent", "random", "--out", "x", "--env", "ftw/A-v0"], "there are ftw/"),
         (["evaluate", "--agent", "random", "--out", "x", "--episodes", "0"], "from 1 to 1000"),

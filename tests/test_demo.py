@@ -9,6 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
+import ftw_envs
 from ftw_agents.cli import main
 from ftw_agents.lm.base import BaseConfig, base_path, load_base, pretrain
 from ftw_agents.lm.model import LanguageModel
@@ -57,7 +58,7 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Re-played and verified" in text
     assert list(out.iterdir()) == []
     out = tmp_path / "demo-2"
-    assert verify(out / "entry").problem is None
+    assert verify(out / "entries" / ftw_envs.__version__ / "demo").verified is not None
     assert json.loads((out / "run" / "config.json").read_text())["iterations"] == 2
     assert len((out / "run" / "metrics.jsonl").read_text().splitlines()) == 3
     for name, kind in (("curves.png", "PNG"), ("sigma_trap.png", "PNG"), ("solved.gif", "GIF")):

@@ -1,0 +1,1 @@
+"""The static pages of the leaderboards, written from verified files alone."""
