@@ -39,7 +39,7 @@ class EvaluateArgs:
 
     agent: str
     """idle, random, first, greedy, solver, base, a run folder, or a model folder or hub name;
-    for incidents also expert, expert_late, loud and constant."""
+    for incidents also expert, expert_notes, expert_late, loud and constant."""
     out: Path
     """Folder for episodes.jsonl and result.json."""
     env: str = "ftw/SokobanMini-v0"

@@ -24,7 +24,7 @@ class NoiseArgs:
 
     agent: str
     """idle, random, first, greedy, solver, base, a run folder, or a model folder or hub name;
-    for incidents also expert, expert_late, loud and constant."""
+    for incidents also expert, expert_notes, expert_late, loud and constant."""
     out: Path
     """JSON file for the figures; it must not exist yet."""
     env: str = "ftw/SokobanMini-v0"

@@ -13,7 +13,8 @@ import numpy as np
 
 from ftw_agents.results import wilson_interval
 from leaderboards.schema import CurveRow, RunFound
-from leaderboards.statistics import Floats, Spread, seeds_part, wilson_at
+from leaderboards.spread import Spread, wilson_at
+from leaderboards.statistics import Floats, seeds_part
 
 AXES = ("episodes", "env_steps", "tokens", "wall_seconds")
 """What a curve may be drawn over: keys of `CurveRow`."""

@@ -25,10 +25,10 @@ The 0.92 are at a solve rate of 2 %, where 1 logit of seeds makes few runs very 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb, exp, inf, lgamma, log, sqrt
+from math import comb, inf, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -36,6 +36,7 @@ import numpy.typing as npt
 
 from ftw_agents.results import wilson_interval
 from ftw_envs.streams import Stream
+from leaderboards.spread import ALPHA, Part, Spread, t_quantile, welch, wilson_at
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -44,9 +45,8 @@ SEEDS = 3
 """Fewer runs say nothing of how much training seeds matter: their outcomes count as given."""
 
 DRAWS = 10_000
-_ALPHA = 0.05
 _BATCH = 1000
-_Z95 = NormalDist().inv_cdf(1 - _ALPHA / 2)
+_Z95 = NormalDist().inv_cdf(1 - ALPHA / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,117 +56,6 @@ class Estimate:
     value: float
     low: float
     high: float
-
-
-# Student's t.
-
-
-def t_tail(t: float, df: float) -> float:
-    """Probability that Student's t is at least `t` away from 0.
-
-    It is the regularised incomplete beta function of df / (df + t**2) at (df / 2, 1 / 2), here
-    by its continued fraction (Abramowitz and Stegun 26.5.8 and 26.7.1).
-
-    Args:
-        df: degrees of freedom, above 0; infinite for the normal distribution.
-    """
-    if t * t == 0:
-        return 1.0
-    if df > 1e8:
-        return 2 * NormalDist().cdf(-abs(t))
-    x, y, a, b = df / (df + t * t), t * t / (df + t * t), df / 2, 0.5
-    if x > (a + 1) / (a + b + 2):  # where the fraction for the other side is the quick one
-        return 1 - _beta(y, x, b, a)
-    return _beta(x, y, a, b)
-
-
-def _beta(x: float, y: float, a: float, b: float) -> float:
-    """At x, where y is 1 - x without what rounding would lose."""
-    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(y)) / a
-    # Evaluated forwards, numerators and denominators kept as ratios (Lentz).
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    fraction = d
-    for m in range(1, 10_000):
-        for factor in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1 / (1 + factor * d)
-            c = 1 + factor / c
-            fraction *= c * d
-        if abs(c * d - 1) < 1e-15:
-            break
-    return front * fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the variance of an estimate, and degrees of freedom of what is known of it."""
-
-    variance: float
-    df: float
-
-
-class Spread:
-    """The variance of an estimate with independent parts, and what is known of it.
-
-    A standardised error is judged by the mean of the t distributions of the parts, weighted by
-    their variances, in the manner of Cochran (1964). Satterthwaite's single t is narrower, but
-    takes for many degrees of freedom what is the luck of three seeds that happen to agree: his
-    95 % were 90 to 93 % for 3 runs.
-    """
-
-    def __init__(self, *parts: Part | None) -> None:
-        self._parts = [part for part in parts if part]
-        self.variance = sum(part.variance for part in self._parts)
-
-    def tail(self, t: float) -> float:
-        """Probability of an error of at least `t` standard errors, either way."""
-        if not self.variance:
-            return t_tail(t, inf)
-        tails = sum(part.variance * t_tail(t, part.df) for part in self._parts)
-        return tails / self.variance
-
-    def quantile(self) -> float:
-        """Standard errors that 95 % of errors stay within."""
-        if len(self._parts) == 1:
-            return t_quantile(self._parts[0].df)
-        return _within(self.tail)
-
-
-@lru_cache(maxsize=256)
-def t_quantile(df: float) -> float:
-    """Where 95 % of Student's t lie within plus and minus; `df` at least 1."""
-    return _within(lambda t: t_tail(t, df))
-
-
-def _within(tail: Callable[[float], float]) -> float:
-    low, high = 1.9, 12.8
-    for _ in range(48):
-        middle = (low + high) / 2
-        low, high = (middle, high) if tail(middle) > _ALPHA else (low, middle)
-    return high
-
-
-def wilson_at(rate: float, spread: Spread, most: float) -> tuple[float, float]:
-    """Wilson's 95 % interval at the sample size that a proportion of this variance has.
-
-    Args:
-        rate: the proportion.
-        most: the sample size is at most that.
-    """
-    size = rate * (1 - rate)
-    n = size / spread.variance if size < most * spread.variance else most
-    return wilson_interval(rate * n, n, spread.quantile())
-
-
-def welch(*parts: Part | None) -> Part | None:
-    """Parts of one kind as one, with degrees of freedom by Welch (1947); None if there is none."""
-    known = [part for part in parts if part]
-    total = sum(part.variance for part in known)
-    if not total:
-        return known[0] if known else None
-    return Part(total, total**2 / sum(part.variance**2 / part.df for part in known))
 
 
 # One entry.
@@ -253,7 +142,7 @@ def iqm_estimate(outcomes: Mapping[str, Bools], draws: int = DRAWS) -> Estimate:
     wider = sqrt(r / (r - 1)) * t_quantile(r - 1) / _Z95 if r else 0.0
     moved = wider * (iqm(np.concatenate(runs, axis=1)) - value)
     moved += iqm(np.concatenate(again, axis=1)) - value
-    low, high = (value + np.quantile(moved, [_ALPHA / 2, 1 - _ALPHA / 2])).tolist()
+    low, high = (value + np.quantile(moved, [ALPHA / 2, 1 - ALPHA / 2])).tolist()
     if value in (0.0, 1.0):  # as in `rate_estimate`
         n = min(x.shape[1] for x in outcomes.values())
     else:
@@ -409,7 +298,7 @@ def separated(entries: Sequence[Bools]) -> Bools:
     tested = sorted((p_value(entries[i], entries[j]), i, j) for i, j in pairs)
     better = np.zeros((size, size), np.bool_)
     for left, (p, i, j) in zip(range(len(pairs), 0, -1), tested, strict=True):
-        if p * left > _ALPHA:
+        if p * left > ALPHA:
             break
         above = entries[i].mean() > entries[j].mean()
         better[(i, j) if above else (j, i)] = True

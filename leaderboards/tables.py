@@ -137,7 +137,7 @@ def read_decisions(path: Path) -> dict[str, Decision]:
     Of two on one day the later line counts.
 
     Raises:
-        StrictError: names the line that is not a decision.
+        StrictError, EntryError: names the line that is not a decision.
     """
     return {
         identity: max(enumerate(told), key=lambda pair: (pair[1].date, pair[0]))[1]

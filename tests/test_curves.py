@@ -12,6 +12,8 @@ from ftw_agents.results import wilson_interval
 from leaderboards.curves import AXES, Reached, area, line, lines, reached
 from leaderboards.schema import CurveRow
 
+RUN = sample(rates=(0.5,)).runs[0]
+
 
 def run_of(seed, points, n=100, **about):
     """A run whose curve has these (episodes, solved)."""
@@ -20,7 +22,7 @@ def run_of(seed, points, n=100, **about):
         for x, y in points
     ]
     rows = [row.model_copy(update=about) for row in rows]
-    return sample(rates=(0.5,)).runs[0].model_copy(update={"run": seed, "curve": rows})
+    return RUN.model_copy(update={"run": seed, "curve": rows})
 
 
 def test_steps_hold_until_the_next_examination_and_after_the_last():

@@ -61,7 +61,11 @@ def open_page(browser: Browser, site: Site) -> Iterator[Opener]:
         page.on("console", lambda m: wrong.append(f"console: {m.text}"))
         page.on("pageerror", lambda e: wrong.append(f"error: {e}"))
         page.on("dialog", lambda d: (wrong.append(f"dialog: {d.message}"), d.dismiss()))
-        page.on("requestfailed", lambda r: wrong.append(f"not found: {r.url}"))
+        # What a page still loads when a link is followed is given up, and that is no failure.
+        page.on(
+            "requestfailed",
+            lambda r: "ERR_ABORTED" in r.failure or wrong.append(f"{r.failure}: {r.url}"),
+        )
         page.on("request", lambda r: r.url.startswith("file:") or wrong.append(f"asks for {r.url}"))
         path, _, query = href.partition("?")
         page.goto((site.folder / path).as_uri() + (f"?{query}" if query else ""))

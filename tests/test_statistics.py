@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
+from leaderboards.spread import Part, Spread, t_quantile, t_tail, welch
 from leaderboards.statistics import (
     DRAWS,
-    Part,
-    Spread,
     competition_ranks,
     difference_estimate,
     instance_weights,
@@ -32,14 +31,13 @@ from leaderboards.statistics import (
     run_draws,
     seeds_part,
     separated,
-    t_quantile,
-    t_tail,
-    welch,
 )
+
+RUNS, INSTANCES = st.integers(1, 6), st.integers(2, 30)
 
 
 @st.composite
-def outcomes(draw, runs=st.integers(1, 6), n=st.integers(2, 30)):
+def outcomes(draw, runs=RUNS, n=INSTANCES):
     """Runs x instances, with solve rates from 0 to 1, both included."""
     seed, rate = draw(st.integers(0, 2**32 - 1)), draw(st.sampled_from([0, 0.03, 0.5, 0.9, 1]))
     return np.random.default_rng(seed).random((draw(runs), draw(n))) < rate

@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 from verified_samples import HOSTILE_NAMES, decisions, sample, samples, write_samples
 
 from leaderboards.boards import BOARDS
-from leaderboards.schema import Decision
+from leaderboards.schema import Decision, EntryError
 from leaderboards.statistics import iqm_estimate, rate_estimate
-from leaderboards.strict import StrictError
 from leaderboards.tables import TableError, compare, read_decisions, read_verified, tables
-
-SMALL = {"episodes": 1000}
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +118,7 @@ def test_a_decision_is_the_newest_and_without_one_an_entry_is_pending(tmp_path):
     assert tables([entry], {})[0].rows[0].state == "pending"
     assert read_decisions(tmp_path / "none.jsonl") == {}
     path.write_text('{"entry_id": "x"}\n')
-    with pytest.raises(StrictError, match=r"decisions\.jsonl:1"):
+    with pytest.raises(EntryError, match=r"decisions\.jsonl:1"):
         read_decisions(path)
 
 

@@ -46,7 +46,8 @@ def curves(rows: Sequence[Row], names: Sequence[str]) -> Curves | None:
         return None
     title = f"Learning curves of {' and '.join(names)}"
     alone = len(rows) == 1
-    axes, pictures, data = [], [], []
+    axes, data = [], []
+    pictures: list[Markup] = []
     for key in keys:
         lines = [row.curves[key] for row in rows]
         if not alone:

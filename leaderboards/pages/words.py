@@ -43,7 +43,7 @@ STATES = {
     "provisional": "Fewer than three training seeds: what a seed changes is not known.",
     "reference": "A scripted player or an untrained model, always there to compare with.",
 }
-ENDS = {"time_limit": "out of steps", "failed": "failed by the rules", "solved": "solved"}
+ENDS = {"time_limit": "out of steps", "failed": "failed by the rules"}
 AXES = {
     "episodes": "Episodes",
     "env_steps": "Environment steps",
