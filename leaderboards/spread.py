@@ -110,6 +110,7 @@ def wilson_at(rate: float, spread: Spread, most: float) -> tuple[float, float]:
     """
     size = rate * (1 - rate)
     n = size / spread.variance if size < most * spread.variance else most
+    n = max(1.0, n)  # rounding can make it less
     return wilson_interval(rate * n, n, spread.quantile())
 
 

@@ -79,7 +79,7 @@ def rate_estimate(outcomes: Bools) -> Estimate:
     n = outcomes.shape[1]
     rate = int(outcomes.sum()) / outcomes.size
     seeds = seeds_part(outcomes.mean(axis=1))
-    if seeds is None or rate in (0.0, 1.0):
+    if seeds is None or rate in (0.0, 1.0) or n == 1:
         return Estimate(rate, *wilson_interval(rate * n, n))
     instances = Part(float(outcomes.mean(axis=0).var(ddof=1)) / n, n - 1)
     return Estimate(rate, *wilson_at(rate, Spread(seeds, instances), outcomes.size))
@@ -230,7 +230,7 @@ def _paired(a: Bools, b: Bools) -> tuple[float, Spread]:
     gap = a.mean(axis=0) - b.mean(axis=0)
     center = float(gap.sum()) / (n + 2)
     square = (float((gap**2).sum()) + 1) / (n + 2)
-    instances = Part((square - center**2) / (n + 2), n - 1)
+    instances = Part((square - center**2) / (n + 2), max(1, n - 1))
     seeds = welch(*(seeds_part(x.mean(axis=1)) for x in (a, b)))
     return center, Spread(seeds, instances)
 
