@@ -9,13 +9,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ftw_agents.starts import Start
 from ftw_envs.text_env import EpisodeEnv
 from leaderboards.boards import Board, board_of
 from leaderboards.identity import canonical
-from leaderboards.schema import Count, Date, EntryError, Hex64, Line, Positive, Slug
+from leaderboards.schema import Count, Date, EntryError, Hex64, Line, Positive, Slug, Strict
 
 MAX_EPISODES = 10_000
 _DOMAIN = b"ftw-round-1\n"
@@ -25,11 +25,7 @@ class RoundError(EntryError):
     """What is wrong with a round or with what was handed in for it, one line a problem."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
-
-
-class Round(_Strict):
+class Round(Strict):
     """`round.json`: what is going to be played, and the promise not to choose it.
 
     Attributes:
@@ -55,14 +51,14 @@ class Round(_Strict):
     commitment: Hex64
 
 
-class Agent(_Strict):
+class Agent(Strict):
     """The agent of one training run: the hash of its files, see `folder_digest`."""
 
     run: Count
     sha256: Hex64
 
 
-class Commitment(_Strict):
+class Commitment(Strict):
     """`commitments/<slug>.json`: who will play, with what, fixed before anything is drawn.
 
     Attributes:
@@ -83,14 +79,14 @@ class Commitment(_Strict):
     committed: Date
 
 
-class Committed(_Strict):
+class Committed(Strict):
     """A commitment that came in time: SHA-256 of its file."""
 
     slug: Slug
     sha256: Hex64
 
 
-class Draw(_Strict):
+class Draw(Strict):
     """`draw.json`: the beacon, and all commitments that came in time.
 
     Attributes:
@@ -105,14 +101,14 @@ class Draw(_Strict):
     starts: Hex64
 
 
-class StartRow(_Strict):
+class StartRow(Strict):
     """Instance and noise seed (in decimal) of an attempt."""
 
     index: Count
     seed: Annotated[str, Field(pattern=r"^(0|[1-9]\d{0,18})$")]
 
 
-class Starts(_Strict):
+class Starts(Strict):
     """`starts.json`: what is played, on tier T2, for all participants alike."""
 
     format: Literal[1]
@@ -121,7 +117,7 @@ class Starts(_Strict):
     starts: Annotated[list[StartRow], Field(min_length=1, max_length=MAX_EPISODES)]
 
 
-class Played(_Strict):
+class Played(Strict):
     """What the organiser's log holds of a run: hash of its replies, as `RunFound.trace`."""
 
     slug: Slug
@@ -129,7 +125,7 @@ class Played(_Strict):
     trace: Hex64
 
 
-class Log(_Strict):
+class Log(Strict):
     """The server's log: its lines, and the hash of the last one, which fixes all of them."""
 
     lines: Positive
@@ -137,7 +133,7 @@ class Log(_Strict):
     played: Annotated[list[Played], Field(max_length=100_000)]
 
 
-class Reveal(_Strict):
+class Reveal(Strict):
     """`reveal.json`: what was kept secret; `log` on tier T3 only."""
 
     format: Literal[1]

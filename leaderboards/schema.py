@@ -7,12 +7,9 @@ only, except where a figure is claimed or found: nothing that is hashed is a flo
 from __future__ import annotations
 
 from datetime import date
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
-
-from ftw_envs.files import write_json
 
 FORMAT: Literal[2] = 2
 MAX_COUNT = 2**53
@@ -338,35 +335,3 @@ class Decision(Strict):
     state: Literal["accepted", "pending", "disputed", "retracted", "invalid"]
     reason: Line
     url: Url | None = None
-
-
-SCHEMAS: dict[str, type[BaseModel]] = {
-    "entry": Entry,
-    "lock": Lock,
-    "episode": EpisodeRow,
-    "curve": CurveRow,
-    "verified": Verified,
-    "decision": Decision,
-}
-"""The models with a JSON Schema in `FOLDER`, which `python -m leaderboards.schema` writes."""
-
-FOLDER = Path(__file__).parent / "schemas"
-
-
-def json_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of one of `SCHEMAS`."""
-    return SCHEMAS[name].model_json_schema()
-
-
-def write_schemas(folder: Path = FOLDER) -> list[Path]:
-    """Writes the JSON Schemas, for those who read or write entries without this package."""
-    paths = []
-    for name in SCHEMAS:
-        paths.append(folder / f"{name}.schema.json")
-        write_json(paths[-1], json_schema(name))
-    return paths
-
-
-if __name__ == "__main__":
-    for path in write_schemas():
-        print(path)

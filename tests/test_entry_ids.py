@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboards.identity import canonical, check_slug, entry_id, skeleton, slug_of
-from leaderboards.schema import FOLDER, SCHEMAS, Entry, EntryError, json_schema
+from leaderboards.json_schemas import FOLDER, SCHEMAS, json_schema
+from leaderboards.schema import Entry, EntryError
 
 VECTORS = json.loads((FOLDER / "entry_id_vectors.json").read_text("utf-8"))
 ENTRIES = [v["entry"] for v in VECTORS["entries"]]
@@ -23,7 +24,7 @@ def entry(**changes: Any) -> Entry:
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_json_schemas_are_those_of_the_models(name: str) -> None:
-    """`python -m leaderboards.schema` writes them."""
+    """`python -m leaderboards.json_schemas` writes them."""
     text = (FOLDER / f"{name}.schema.json").read_text("utf-8")
     assert json.loads(text) == json_schema(name)
     assert len(list(FOLDER.glob("*.schema.json"))) == len(SCHEMAS)
