@@ -25,6 +25,7 @@ FILTERS = {
 }
 WITH_ALL_DRAWS = ((4, 1), (8, 1), (5, 3))
 BASES = {"usual": BaseConfig(), "sparse": BaseConfig(steps=100)}
+TEST = 500
 CURVE = ("episodes", "solve_rate", "valid_solve_rate", "winners_solved", "entropy")
 
 
@@ -46,7 +47,24 @@ def pieces(out: Path, seeds: int, iterations: int) -> list[Piece]:
             name = f"{base}-K{k}-C{c}-{'uneven' if skip else 'all'}-{seed}"
             about = {"base": base, "c": c, "k": k, "skip_flat_draws": skip, "seed": seed}
             config = replace(run, ftw=ftw, seed=seed, out=out / name)
-            found.append(Piece(config, about, base=BASES[base], test=500, curve=CURVE))
+            found.append(Piece(config, about, base=BASES[base], test=TEST, curve=CURVE))
+    return found
+
+
+def before() -> dict[str, float]:
+    """What each base solves of the test puzzles."""
+    from ftw_agents.collect import Collector
+    from ftw_agents.lm.base import load_base
+    from ftw_agents.lm.sampler import LMAgent
+    from ftw_agents.results import summarise
+    from ftw_agents.starts import evaluation_starts
+
+    found = {}
+    for name, config in BASES.items():
+        collector = Collector(config.env, {"obs": "coords"})
+        starts = evaluation_starts(collector.env, "test", TEST, 0)
+        agent = LMAgent(load_base(config, lambda step, steps, loss: None))
+        found[name] = summarise(collector.play(agent, starts)).solve_rate
     return found
 
 
@@ -67,7 +85,8 @@ def main(
         iterations: of 256 episodes each.
     """
     rows = run_pieces(pieces(out, seeds, iterations), jobs)
-    write_result(result, "python -m studies.filter", {"iterations": iterations}, rows)
+    settings = {"iterations": iterations, "before": before()}
+    write_result(result, "python -m studies.filter", settings, rows)
 
 
 if __name__ == "__main__":

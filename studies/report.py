@@ -172,14 +172,18 @@ def filters(data: Row) -> tuple[str, Figure]:
     """The grid of C and K."""
     rows = data["rows"]
     bases = list(dict.fromkeys(r["base"] for r in rows))
-    pairs = list(dict.fromkeys((r["k"], r["c"]) for r in rows))
+    strength = {(r["k"], r["c"]): (r["k"] / r["c"], -r["c"]) for r in rows}
+    pairs = sorted(strength, key=lambda pair: strength[pair])
     figure = Figure(figsize=(10, 3.8), layout="constrained")
-    panels = figure.subplots(1, len(bases), sharey=True, squeeze=False)[0]
+    panels = figure.subplots(1, len(bases), squeeze=False)[0]
     table = []
     for axes, base in zip(panels, bases, strict=True):
+        used = [p for p in pairs if _pick(rows, base=base, k=p[0], c=p[1])]
+        begin = data["settings"]["before"][base]
+        axes.axhline(begin, color="0.5", lw=1, ls=":", label="before training")
         for shift, color, skip in ((-0.12, BLUE, True), (0.12, RED, False)):
             told = []
-            for i, (k, c) in enumerate(pairs):
+            for i, (k, c) in enumerate(used):
                 mine = _pick(rows, base=base, c=c, k=k, skip_flat_draws=skip)
                 if mine:
                     rates = [r["test_solved"] / r["test_episodes"] for r in mine]
@@ -196,8 +200,8 @@ def filters(data: Row) -> tuple[str, Figure]:
                 capsize=3,
                 label="flat draws left out" if skip else "all draws",
             )
-        axes.set(title=f"{base} base", xticks=range(len(pairs)))
-        axes.set_xticklabels([f"K{k}-C{c}" for k, c in pairs])
+        axes.set(title=f"{base} base", xticks=range(len(used)), ylim=(0, None))
+        axes.set_xticklabels([f"K{k}-C{c}" for k, c in used])
     panels[0].set(ylabel="test puzzles solved")
     panels[-1].legend()
     for base in bases:
