@@ -49,6 +49,7 @@ def _run(script: str, where: Path, **env: str | Path) -> subprocess.CompletedPro
     """Runs a step's script as a runner does."""
     tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     everything = {**os.environ, "PATH": tools, **{k: str(v) for k, v in env.items()}}
+    everything["PYTHONDONTWRITEBYTECODE"] = "1"  # tests look at what else a step leaves behind
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
         cwd=where,
