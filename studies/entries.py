@@ -16,7 +16,7 @@ from typing import Any
 import tyro
 
 from leaderboards.about import About
-from leaderboards.boards import PUBLIC_SEED, board_of
+from leaderboards.boards import PUBLIC_SEED, Board, board_of
 from leaderboards.replays import Workers
 from leaderboards.runs import Source, source_of
 from leaderboards.schema import EntryError
@@ -32,6 +32,9 @@ PLAYERS = {
     "incident-l1": ("idle", "random", "constant", "greedy", "loud", "expert_late", "expert"),
 }
 """Boards, and who plays on them without training."""
+
+BOARD_TEST = "board"
+"""Name of a run's evaluation on a board's instances."""
 
 SEEDS = 5
 """Runs of each trained method."""
@@ -114,6 +117,25 @@ def untrained(runs: Path) -> Iterator[Planned]:
             yield Planned(name, f"{name}-{spec.replace('_', '-')}", told, [source_of(out)])
 
 
+def played(run: Path, board: Board) -> None:
+    """Sees that a run has an evaluation on all instances of a board; studies may play fewer."""
+    from ftw_agents.config import parse_env_args
+    from ftw_agents.evaluate import evaluate, load_player, read_result, settings_of
+
+    done = run / board.split
+    out = run / BOARD_TEST
+    if out.exists():
+        return
+    if done.exists() and read_result(done)["summary"]["episodes"] == board.episodes:
+        out.symlink_to(board.split)
+        return
+    view = parse_env_args(settings_of(str(run))["env_args"])
+    evaluate(
+        load_player(str(run), board.env_id), board.env_id, view, split=board.split,
+        episodes=board.episodes, seed=PUBLIC_SEED, out=out,
+    )  # fmt: skip
+
+
 def trained(studies: Path) -> Iterator[Planned]:
     """What the studies trained, as far as their runs are there."""
     found: dict[tuple[str, str, str], list[Path]] = {}
@@ -128,11 +150,13 @@ def trained(studies: Path) -> Iterator[Planned]:
         runs = [run for run in all_runs if (run / "row.json").exists()]
         if len(runs) < SEEDS:  # not done yet
             continue
+        for run in runs:
+            played(run, board_of(board))
         model = tiny(board_of(board).env_id)
         trials = 6 if board == "sokoban-mini" else 0
         slug = f"{board}-{name.lower().replace(', ', '-').replace(' ', '-').replace('+', 'p')}"
         told = about(name, algo, model, trials)
-        yield Planned(board, slug, told, [source_of(run) for run in runs])
+        yield Planned(board, slug, told, [source_of(run, BOARD_TEST) for run in runs])
 
 
 def main(
