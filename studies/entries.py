@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from leaderboards.replays import Workers
 from leaderboards.runs import Source, source_of
 from leaderboards.schema import EntryError
 from leaderboards.submit import submit
+from studies import incident
 from studies.pieces import console
 from studies.report import NAMES
 
@@ -29,7 +31,16 @@ PLAYERS = {
     "sokoban": ("idle", "random", "solver"),
     "sigma-trap": ("idle", "random", "first", "solver"),
     "incident-l0": ("idle", "random", "constant", "greedy", "expert", "base"),
-    "incident-l1": ("idle", "random", "constant", "greedy", "loud", "expert_late", "expert"),
+    "incident-l1": (
+        "idle",
+        "random",
+        "constant",
+        "greedy",
+        "loud",
+        "expert_late",
+        "expert",
+        "base",
+    ),
 }
 """Boards, and who plays on them without training."""
 
@@ -142,10 +153,10 @@ def trained(studies: Path) -> Iterator[Planned]:
     for run in sorted((studies / "sokoban" / "final").glob("*-*-[0-9]")):
         algo = run.name.rsplit("-", 2)[0] if "e-" not in run.name else run.name.split("-")[0]
         found.setdefault(("sokoban-mini", algo, NAMES[algo]), []).append(run)
-    for algo, given in (("ftw", 0), ("ftw", 500), ("bc", 500)):
+    for level, (algo, given) in product((0, 1), incident.KINDS):
         name = f"{NAMES[algo]}, {given} expert episodes" if given else NAMES[algo]
-        for run in sorted((studies / "incident" / "0").glob(f"{algo}-{given}-[0-9]")):
-            found.setdefault(("incident-l0", algo, name), []).append(run)
+        for run in sorted((studies / "incident" / f"{level}").glob(f"{algo}-{given}-[0-9]")):
+            found.setdefault((f"incident-l{level}", algo, name), []).append(run)
     for (board, algo, name), all_runs in found.items():
         runs = [run for run in all_runs if (run / "row.json").exists()]
         if len(runs) < SEEDS:  # not done yet

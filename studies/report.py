@@ -281,6 +281,7 @@ STUDIES: dict[str, Callable[[Row], tuple[str, Figure]]] = {
     "filter": filters,
     "offline": offline,
     "incident_l0": incident,
+    "incident_l1": incident,
 }
 
 

@@ -79,6 +79,8 @@ BASES = {
     config.env: config
     for config in (
         BaseConfig(),
+        # Knows how to answer, and takes either machine half of the time.
+        BaseConfig(env="ftw/SigmaTrap-v0", env_args=(), player="random", games=4_000, steps=900),
         BaseConfig(
             env="ftw/IncidentL0-v0",
             env_args=("guide=brief",),
@@ -86,6 +88,18 @@ BASES = {
             games=12_000,
             steps=750,
             listen=500,
+            hold=0.75,
+            minibatch=16,
+            layers=4,
+            max_reply_tokens=40,
+        ),
+        BaseConfig(
+            env="ftw/IncidentL1-v0",
+            env_args=("guide=brief",),
+            player="expert_notes",
+            games=12_000,
+            steps=1000,
+            listen=650,
             hold=0.75,
             minibatch=16,
             layers=4,
