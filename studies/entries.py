@@ -8,6 +8,7 @@ already is left as it is. Verify them all afterwards: `ftw verify leaderboards/e
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -22,14 +23,14 @@ from leaderboards.replays import Workers
 from leaderboards.runs import Source, source_of
 from leaderboards.schema import EntryError
 from leaderboards.submit import submit
-from studies import incident
+from studies import incident, sigma_board, sokoban
 from studies.pieces import console
 from studies.report import NAMES
 
 PLAYERS = {
     "sokoban-mini": ("idle", "random", "greedy", "solver", "base"),
     "sokoban": ("idle", "random", "solver"),
-    "sigma-trap": ("idle", "random", "first", "solver"),
+    "sigma-trap": ("idle", "random", "first", "greedy", "solver", "base"),
     "incident-l0": ("idle", "random", "constant", "greedy", "expert", "base"),
     "incident-l1": (
         "idle",
@@ -43,6 +44,12 @@ PLAYERS = {
     ),
 }
 """Boards, and who plays on them without training."""
+
+TUNED = {
+    "sokoban-mini": ("sokoban", len(sokoban.STEP_SIZES)),
+    "sigma-trap": ("sigma_board", len(sigma_board.STEP_SIZES)),
+}
+"""Boards, the studies that compare the algorithms on them, and how many step sizes they tried."""
 
 BOARD_TEST = "board"
 """Name of a run's evaluation on a board's instances."""
@@ -147,26 +154,33 @@ def played(run: Path, board: Board) -> None:
     )  # fmt: skip
 
 
+def _done(folder: Path, pattern: str) -> Iterator[Path]:
+    """A study's runs that have come to their end."""
+    yield from (row.parent for row in sorted(folder.glob(f"{pattern}/row.json")))
+
+
 def trained(studies: Path) -> Iterator[Planned]:
     """What the studies trained, as far as their runs are there."""
-    found: dict[tuple[str, str, str], list[Path]] = {}
-    for run in sorted((studies / "sokoban" / "final").glob("*-*-[0-9]")):
-        algo = run.name.rsplit("-", 2)[0] if "e-" not in run.name else run.name.split("-")[0]
-        found.setdefault(("sokoban-mini", algo, NAMES[algo]), []).append(run)
+    from ftw_agents.evaluate import settings_of
+
+    found: dict[tuple[str, str], list[Path]] = {}
+    for board, (study, _) in TUNED.items():
+        for run in _done(studies / study / "final", "*-[0-9]"):
+            algo = json.loads((run / "row.json").read_text("utf-8"))["algo"]
+            found.setdefault((board, NAMES[algo]), []).append(run)
     for level, (algo, given) in product((0, 1), incident.KINDS):
         name = f"{NAMES[algo]}, {given} expert episodes" if given else NAMES[algo]
-        for run in sorted((studies / "incident" / f"{level}").glob(f"{algo}-{given}-[0-9]")):
-            found.setdefault((f"incident-l{level}", algo, name), []).append(run)
-    for (board, algo, name), all_runs in found.items():
-        runs = [run for run in all_runs if (run / "row.json").exists()]
+        for run in _done(studies / "incident" / f"{level}", f"{algo}-{given}-[0-9]"):
+            found.setdefault((f"incident-l{level}", name), []).append(run)
+    for (board, name), runs in found.items():
         if len(runs) < SEEDS:  # not done yet
             continue
         for run in runs:
             played(run, board_of(board))
         model = tiny(board_of(board).env_id)
-        trials = 6 if board == "sokoban-mini" else 0
+        trials = TUNED[board][1] if board in TUNED else 0
         slug = f"{board}-{name.lower().replace(', ', '-').replace(' ', '-').replace('+', 'p')}"
-        told = about(name, algo, model, trials)
+        told = about(name, settings_of(str(runs[0]))["algo"], model, trials)
         yield Planned(board, slug, told, [source_of(run, BOARD_TEST) for run in runs])
 
 

@@ -33,6 +33,8 @@ PURPLE, BLACK, SKY = "#cc79a7", "#000000", "#56b4e9"
 COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK, "0.5", "#f0e442", "#999933")
 NAMES = {
     "ftw": "FTW-K1-C4",
+    "ftw-k4-c8": "FTW-K4-C8",
+    "ftw-k6-c8": "FTW-K6-C8",
     "ftw-expected": "FTW-expected-K1-C4",
     "grpo": "GRPO",
     "ppo": "PPO",
@@ -76,8 +78,12 @@ def _band(axes: Axes, x: Floats, curves: Floats, color: str, label: str) -> None
     axes.fill_between(x, mean - half, mean + half, color=color, alpha=0.15, lw=0)
 
 
-def sokoban(data: Row) -> tuple[str, Figure]:
-    """The comparison of algorithms."""
+def tuned(data: Row, instances: str) -> tuple[str, Figure]:
+    """A comparison of algorithms that had the same trials.
+
+    Args:
+        instances: what the environment calls its instances.
+    """
     rows = data["rows"]
     final = _pick(rows, stage="final")
     algos = list(dict.fromkeys(r["algo"] for r in final))
@@ -115,14 +121,14 @@ def sokoban(data: Row) -> tuple[str, Figure]:
     labels = ("episodes played", "million tokens read and written in play", "minutes, one thread")
     for axes, label in zip(panels, labels, strict=True):
         axes.set(xlabel=label)
-    panels[0].set(ylabel="solved of 512 unseen valid puzzles")
+    panels[0].set(ylabel=f"solved of 512 unseen valid {instances}")
     panels[0].legend(loc="best")
     head = (
         "algorithm",
         "step size",
         "solved in the trials (step sizes from small to large)",
         "seeds",
-        "test, 1,000 puzzles",
+        f"test, 1,000 {instances}",
         "s. d. of seeds",
         "s an iteration",
         "peak MB",
@@ -276,8 +282,9 @@ def incident(data: Row) -> tuple[str, Figure]:
 
 
 STUDIES: dict[str, Callable[[Row], tuple[str, Figure]]] = {
-    "sokoban": sokoban,
+    "sokoban": lambda data: tuned(data, "puzzles"),
     "sigma_trap": sigma_trap,
+    "sigma_board": lambda data: tuned(data, "choices"),
     "filter": filters,
     "offline": offline,
     "incident_l0": incident,

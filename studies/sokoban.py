@@ -2,82 +2,24 @@
 
     python -m studies.sokoban --jobs 2
 
-First every algorithm is tried with each step size of one grid, on a seed of its own; then
-it is run with the best one on every seed. All other settings are the defaults of `ftw train`.
+All settings but the step size (see `studies.tuned`) are the defaults of `ftw train`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import tyro
 
 from ftw_agents.config import Algo, TrainConfig
-from studies.pieces import Piece, Row, console, run_pieces, write_result
+from studies.tuned import compare
 
-ALGORITHMS: tuple[Algo, ...] = ("ftw", "grpo", "ppo", "reinforce++", "raft", "ftw-expected")
+_RUN = TrainConfig(env_args=("obs=coords",), eval_every=20, eval_episodes=512, checkpoint_every=20)
+_ALGORITHMS: tuple[Algo, ...] = ("ftw", "grpo", "ppo", "reinforce++", "raft", "ftw-expected")
+ALGORITHMS: dict[str, TrainConfig] = {algo: replace(_RUN, algo=algo) for algo in _ALGORITHMS}
+
 STEP_SIZES = (6.25e-5, 1.25e-4, 2.5e-4, 5e-4, 1e-3, 2e-3)
-TUNING_SEED = 1000
-LAST = 8
-"""Iterations at the end whose played episodes say which step size is best."""
-
-_BASE = TrainConfig(env_args=("obs=coords",), eval_every=20, eval_episodes=512, checkpoint_every=20)
-
-
-def tuning_pieces(out: Path, iterations: int) -> list[Piece]:
-    """One trial for each algorithm and step size."""
-    return [
-        Piece(
-            replace(
-                _BASE,
-                algo=algo,
-                lr=lr,
-                seed=TUNING_SEED,
-                iterations=iterations,
-                eval_every=iterations,
-                out=out / "tuning" / f"{algo}-{lr:g}",
-            ),
-            {"algo": algo, "lr": lr, "stage": "tuning", "seed": TUNING_SEED},
-            test=0,
-        )
-        for algo in ALGORITHMS
-        for lr in STEP_SIZES
-    ]
-
-
-def best_step_sizes(rows: Sequence[Row]) -> dict[str, float]:
-    """The step size of each algorithm whose last episodes were solved most often."""
-
-    def solved(row: Row) -> float:
-        return float(np.mean(row["curve"]["solve_rate"][-LAST:]))
-
-    return {
-        algo: max((r for r in rows if r["algo"] == algo), key=solved)["lr"] for algo in ALGORITHMS
-    }
-
-
-def final_pieces(
-    out: Path, iterations: int, seeds: int, step_sizes: dict[str, float]
-) -> list[Piece]:
-    """Every algorithm on every seed; seeds outside, so that what is done is balanced."""
-    return [
-        Piece(
-            replace(
-                _BASE,
-                algo=algo,
-                lr=step_sizes[algo],
-                seed=seed,
-                iterations=iterations,
-                out=out / "final" / f"{algo}-{step_sizes[algo]:g}-{seed}",
-            ),
-            {"algo": algo, "lr": step_sizes[algo], "stage": "final", "seed": seed},
-        )
-        for seed in range(seeds)
-        for algo in ALGORITHMS
-    ]
 
 
 def main(
@@ -98,16 +40,10 @@ def main(
         iterations: of 256 episodes each.
         tuning_iterations: of each of the trials that choose the step size.
     """
-    tuning = run_pieces(tuning_pieces(out, tuning_iterations), jobs)
-    chosen = best_step_sizes(tuning)
-    console.print(chosen)
-    final = run_pieces(final_pieces(out, iterations, seeds, chosen), jobs)
-    write_result(
-        result,
-        "python -m studies.sokoban",
-        {"iterations": iterations, "tuning_iterations": tuning_iterations, "lr": chosen},
-        [*tuning, *final],
-    )
+    compare(
+        ALGORITHMS, STEP_SIZES, "python -m studies.sokoban", out, result,
+        jobs=jobs, seeds=seeds, iterations=iterations, tuning_iterations=tuning_iterations,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

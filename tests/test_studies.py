@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ from scipy import stats
 
 from ftw_agents.algorithms import KINDS
 from ftw_agents.config import TrainConfig
-from ftw_agents.lm.base import BaseConfig
+from ftw_agents.lm.base import BASES, BaseConfig
 from ftw_agents.train import Trainer, check_settings
 from studies import filter as filter_study
-from studies import incident, offline, report, sigma_trap, sokoban
+from studies import incident, offline, report, sigma_board, sigma_trap, sokoban, tuned
 from studies.pieces import Piece, run_piece, write_result
 
 SMALL = BaseConfig(games=40, steps=3)
@@ -72,24 +73,28 @@ def test_a_result_says_what_made_it(tmp_path: Path) -> None:
     assert data["commit"]
 
 
-def test_every_algorithm_gets_the_same_trials_and_budget(tmp_path: Path) -> None:
-    trials = sokoban.tuning_pieces(tmp_path, 8)
-    final = sokoban.final_pieces(tmp_path, 8, 5, dict.fromkeys(sokoban.ALGORITHMS, 1e-3))
-    for algo in sokoban.ALGORITHMS:
-        assert [p.config.lr for p in trials if p.about["algo"] == algo] == list(sokoban.STEP_SIZES)
+@pytest.mark.parametrize("study", [sokoban, sigma_board])
+def test_every_algorithm_gets_the_same_trials_and_budget(study: Any, tmp_path: Path) -> None:
+    algorithms = study.ALGORITHMS
+    trials = tuned.tuning_pieces(algorithms, study.STEP_SIZES, tmp_path, 8)
+    final = tuned.final_pieces(algorithms, tmp_path, 8, 5, dict.fromkeys(algorithms, 1e-3))
+    for algo in algorithms:
+        assert [p.config.lr for p in trials if p.about["algo"] == algo] == list(study.STEP_SIZES)
         assert sorted(p.config.seed for p in final if p.about["algo"] == algo) == [0, 1, 2, 3, 4]
+        assert algo in report.NAMES
     assert len({(p.config.episodes, p.config.iterations) for p in trials + final}) == 1
+    assert {p.base for p in trials + final} == {BASES[trials[0].config.env]}
     assert not {p.config.seed for p in trials} & {p.config.seed for p in final}
     assert len({p.config.out for p in trials + final}) == len(trials + final)
 
 
 def test_the_best_step_size_is_that_of_the_most_solved_at_the_end() -> None:
     rows = [
-        {"algo": a, "lr": lr, "curve": {"solve_rate": [None, 0.9, *[rate] * sokoban.LAST]}}
-        for a in sokoban.ALGORITHMS
-        for lr, rate in ((1e-4, 0.3), (1e-3, 0.5), (1e-2, 0.4))
+        {"algo": a, "lr": lr, "curve": {"solve_rate": [None, 0.9, *[rate] * tuned.LAST]}}
+        for a, best in (("ftw", 0.5), ("grpo", 0.2))
+        for lr, rate in ((1e-4, 0.3), (1e-3, best), (1e-2, 0.4))
     ]
-    assert sokoban.best_step_sizes(rows) == dict.fromkeys(sokoban.ALGORITHMS, 1e-3)
+    assert tuned.best_step_sizes(rows) == {"ftw": 1e-3, "grpo": 1e-2}
 
 
 def test_all_pieces_have_settings_that_work(tmp_path: Path) -> None:
@@ -97,7 +102,8 @@ def test_all_pieces_have_settings_that_work(tmp_path: Path) -> None:
         *filter_study.pieces(tmp_path, 2, 4),
         *offline.pieces(tmp_path, 2, 4),
         *incident.pieces(tmp_path / "incident", 0, 2, 4),
-        *sokoban.tuning_pieces(tmp_path, 4),
+        *tuned.tuning_pieces(sokoban.ALGORITHMS, sokoban.STEP_SIZES, tmp_path / "sokoban", 4),
+        *tuned.tuning_pieces(sigma_board.ALGORITHMS, sigma_board.STEP_SIZES, tmp_path / "board", 4),
     ]
     for p in pieces:
         check_settings(p.config)

@@ -47,7 +47,7 @@ class BaseConfig:
     """The environment it learns to play."""
     env_args: tuple[str, ...] = ("obs=coords",)
     """The environment's keyword arguments as key=value; obs=coords is what it learns best."""
-    player: Literal["solver", "random", "expert", "expert_notes"] = "solver"
+    player: Literal["solver", "random", "greedy", "expert", "expert_notes"] = "solver"
     """Whose games it imitates."""
     games: int = 8000
     """Games on training instances, shown over and over."""
@@ -79,8 +79,8 @@ BASES = {
     config.env: config
     for config in (
         BaseConfig(),
-        # Knows how to answer, and takes either machine half of the time.
-        BaseConfig(env="ftw/SigmaTrap-v0", env_args=(), player="random", games=4_000, steps=900),
+        # Tells the machines apart, and trusts luck: the trap is its choice two times in five.
+        BaseConfig(env="ftw/SigmaTrap-v0", env_args=(), player="greedy", games=20_000, steps=2500),
         BaseConfig(
             env="ftw/IncidentL0-v0",
             env_args=("guide=brief",),
