@@ -69,7 +69,10 @@ def lines(runs: Sequence[RunFound]) -> dict[str, Line]:
 
 
 def line(runs: Sequence[RunFound], axis: str) -> Line | None:
-    """The curves of an entry over one axis; None if a run has none.
+    """The curves of an entry over one axis.
+
+    None if a run has none, or several examinations at one place: imitation plays no episodes, so
+    that its curve has no width over them.
 
     The band is Wilson's interval with what seeds add to the variance and Student's t, as for
     solve rates: percentiles of a bootstrap over 3 or 5 seeds are too narrow by far, and of zero
@@ -77,6 +80,8 @@ def line(runs: Sequence[RunFound], axis: str) -> Line | None:
     """
     steps = [_steps(run.curve, axis) for run in runs]
     if not steps or not all(steps):
+        return None
+    if any(len(run) > 1 and run[0][0] == run[-1][0] for run in steps):
         return None
     start = max(x[0][0] for x in steps)
     points = sorted({x for run in steps for x, _, _ in run if x >= start})
@@ -115,7 +120,7 @@ def _band(rates: Floats, n: int) -> tuple[float, float]:
 
 
 def reached(runs: Sequence[RunFound], axis: str) -> dict[int, Reached]:
-    """What it took to reach each of `LEVELS`, percent; empty if no run has a curve.
+    """What it took to reach each of `LEVELS`, percent; empty if no run has a curve, or took any.
 
     Runs that never did are not left out: they come after all that did.
     """
@@ -123,6 +128,8 @@ def reached(runs: Sequence[RunFound], axis: str) -> dict[int, Reached]:
     if not curves:
         return {}
     budget = int(max(steps[-1][0] for steps in curves))
+    if not budget:
+        return {}
     out = {}
     for level in LEVELS:
         firsts = (

@@ -123,6 +123,17 @@ def test_nothing_is_told_of_what_was_not_trained():
     assert (reached(runs, "episodes"), lines(runs), area(runs)) == ({}, {}, None)
 
 
+def test_what_plays_nothing_has_no_curve_over_play():
+    """Imitation takes time, and neither episodes nor tokens of its own."""
+    rows = [
+        CurveRow(episodes=0, env_steps=0, tokens=0, wall_seconds=t, solved=y, n=100)
+        for t, y in ((0, 20), (9, 60))
+    ]
+    runs = [RUN.model_copy(update={"run": i, "curve": rows}) for i in range(3)]
+    assert (reached(runs, "episodes"), reached(runs, "tokens"), area(runs)) == ({}, {}, None)
+    assert list(lines(runs)) == ["wall_seconds"]
+
+
 def test_the_area_is_the_mean_over_training():
     assert area([run_of(1, [(0, 20), (30, 60), (40, 90)])]) == pytest.approx(0.3)
     assert area([run_of(1, [(0, 20)])]) is None
