@@ -265,6 +265,25 @@ def test_an_attempt_is_stepped_by_click_key_and_slider(open_page, site):
     expect(again.locator("#instance-0 output")).to_have_text(f"step 3 of {last}")
 
 
+def test_attempts_of_a_pair_lead_to_their_replays(open_page, site):
+    a, b = [e for e in site.mini.rows if e.comparable][:2]
+    page = open_page(pair_href(site.mini, a, b))
+    shared = {r.index for r in a.row.verified.replays} & {r.index for r in b.row.verified.replays}
+    rows = page.locator("#attempts ~ .scroll tbody tr")
+    expect(rows).to_have_count(len(shared))
+    last = rows.last
+    index = last.locator("th").inner_text()
+    for i, e in enumerate((a, b)):
+        [replay] = [r for r in e.row.verified.replays if r.index == int(index)]
+        link = last.locator("a").nth(i)
+        expect(link).to_contain_text("solved" if replay.solved else "not solved")
+        expect(link).to_contain_text(f"in {len(replay.steps)} step")
+        link.click()
+        assert page.url.endswith(f"{e.href}#instance-{index}")
+        expect(page.locator(f"#instance-{index}")).to_have_attribute("open", "")
+        page.go_back()
+
+
 def test_an_attempt_plays_by_itself_and_stops_at_its_end(open_page, site):
     page = open_page(site.entry("GRPO"))
     page.clock.install()
@@ -381,6 +400,14 @@ def test_a_page_never_scrolls_sideways(open_page, site, scripts):
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, kind
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_a_laptop_shows_all_columns(open_page, site, width):
+    assert min(len(page.rows) for page in site.pages) == 1
+    for page_of in site.pages:
+        box = open_page(page_of.href, width=width).locator(".scroll.tall")
+        assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 1, page_of.href
 
 
 def test_everything_can_be_read_without_scripts(open_page, site):

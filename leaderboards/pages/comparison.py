@@ -11,6 +11,7 @@ from leaderboards.pages import svg
 from leaderboards.pages.entries import Shown
 from leaderboards.pages.text import DASH, count, percent
 from leaderboards.pages.words import TIERS
+from leaderboards.schema import Replay
 from leaderboards.tables import Pair
 
 
@@ -36,6 +37,7 @@ class Comparison:
         big: the difference in percentage points.
         short, short_reverse: the same seen from either, for lists.
         facts: label and what holds for each.
+        attempts: of both at the same instance, where both pages show one.
     """
 
     pair: Pair
@@ -52,6 +54,7 @@ class Comparison:
     parts: Sequence[Part]
     bar: Markup
     facts: Sequence[tuple[str, str, str]]
+    attempts: Sequence[tuple[Replay, Replay]]
 
 
 def comparison(pair: Pair, a: Shown, b: Shown) -> Comparison:
@@ -66,6 +69,7 @@ def comparison(pair: Pair, a: Shown, b: Shown) -> Comparison:
     most = max(abs(d.low), abs(d.high))
     end = next(end for end in (0.1, 0.2, 0.4, 1) if end >= most or end == 1)
     scale, marks = svg.Scale(-end, end), [-end, -end / 2, 0, end / 2, end]
+    others = {replay.index: replay for replay in b.row.verified.replays}
     return Comparison(
         pair=pair,
         big=f"{signed(d.value)} points",
@@ -82,6 +86,8 @@ def comparison(pair: Pair, a: Shown, b: Shown) -> Comparison:
         bar=svg.shares([(part.css, part.count) for part in parts]),
         facts=[(label, one, other) for (label, one), (_, other) in
                zip(_facts(a), _facts(b), strict=True)],
+        attempts=[(one, others[one.index]) for one in a.row.verified.replays
+                  if one.index in others],
     )  # fmt: skip
 
 

@@ -54,6 +54,6 @@ for (const attempt of document.querySelectorAll(".attempt")) {
 
   attempt.classList.add("playing");
   const given = Number(State.get(key));
-  if (State.get(key)) attempt.open = true;
+  if (State.get(key) || location.hash === `#${key}`) attempt.open = true;
   show(Number.isInteger(given) ? given : 0);
 }

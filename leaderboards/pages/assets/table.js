@@ -57,6 +57,7 @@
   }
 
   function pick() {
+    if (!bar) return; // a single entry: there is nothing to compare it with
     const names = picked.map((id) => rows.find((row) => row.dataset.id === id).dataset.name);
     for (const box of boxes) box.checked = picked.includes(box.value);
     bar.hidden = !picked.length;
