@@ -45,11 +45,8 @@ PLAYERS = {
 }
 """Boards, and who plays on them without training."""
 
-TUNED = {
-    "sokoban-mini": ("sokoban", len(sokoban.STEP_SIZES)),
-    "sigma-trap": ("sigma_board", len(sigma_board.STEP_SIZES)),
-}
-"""Boards, the studies that compare the algorithms on them, and how many step sizes they tried."""
+TUNED = {"sokoban-mini": sokoban.STUDY, "sigma-trap": sigma_board.STUDY}
+"""Boards, and the studies that compare the algorithms on them after trials of step sizes."""
 
 BOARD_TEST = "board"
 """Name of a run's evaluation on a board's instances."""
@@ -164,8 +161,8 @@ def trained(studies: Path) -> Iterator[Planned]:
     from ftw_agents.evaluate import settings_of
 
     found: dict[tuple[str, str], list[Path]] = {}
-    for board, (study, _) in TUNED.items():
-        for run in _done(studies / study / "final", "*-[0-9]"):
+    for board, study in TUNED.items():
+        for run in _done(studies / study.name / "final", "*-[0-9]"):
             algo = json.loads((run / "row.json").read_text("utf-8"))["algo"]
             found.setdefault((board, NAMES[algo]), []).append(run)
     for level, (algo, given) in product((0, 1), incident.KINDS):
@@ -178,7 +175,7 @@ def trained(studies: Path) -> Iterator[Planned]:
         for run in runs:
             played(run, board_of(board))
         model = tiny(board_of(board).env_id)
-        trials = TUNED[board][1] if board in TUNED else 0
+        trials = len(TUNED[board].step_sizes) if board in TUNED else 0
         slug = f"{board}-{name.lower().replace(', ', '-').replace(' ', '-').replace('+', 'p')}"
         told = about(name, settings_of(str(runs[0]))["algo"], model, trials)
         yield Planned(board, slug, told, [source_of(run, BOARD_TEST) for run in runs])

@@ -12,13 +12,10 @@ are the defaults of `ftw train`.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-
-import tyro
 
 from ftw_agents.config import FTWConfig, TrainConfig
 from ftw_agents.lm.base import BASES
-from studies.tuned import compare
+from studies.tuned import Comparison, run
 
 _BASE = BASES["ftw/SigmaTrap-v0"]
 _RUN = TrainConfig(
@@ -29,7 +26,7 @@ _RUN = TrainConfig(
     eval_episodes=512,
     checkpoint_every=20,
 )
-ALGORITHMS = {
+_ALGORITHMS = {
     "ftw": _RUN,
     "ftw-k4-c8": replace(_RUN, ftw=FTWConfig(candidates=8, winners=4)),
     "ftw-k6-c8": replace(_RUN, ftw=FTWConfig(candidates=8, winners=6, batch_episodes=516)),
@@ -41,32 +38,13 @@ ALGORITHMS = {
 }
 """Names are those of `studies.report.NAMES`. 516 is the number next to 512 that 6 divides."""
 
-STEP_SIZES = (2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3, 8e-3)
-
-
-def main(
-    out: Path = Path("runs/studies/sigma_board"),
-    result: Path = Path("docs/studies/sigma_board.json"),
-    jobs: int = 2,
-    seeds: int = 5,
-    iterations: int = 120,
-    tuning_iterations: int = 40,
-) -> None:
-    """Runs the comparison.
-
-    Args:
-        out: folder of the runs.
-        result: where the figures go.
-        jobs: runs at a time, one thread each.
-        seeds: runs of each algorithm.
-        iterations: of 256 episodes each.
-        tuning_iterations: of each of the trials that choose the step size.
-    """
-    compare(
-        ALGORITHMS, STEP_SIZES, "python -m studies.sigma_board", out, result,
-        jobs=jobs, seeds=seeds, iterations=iterations, tuning_iterations=tuning_iterations,
-    )  # fmt: skip
-
+STUDY = Comparison(
+    "sigma_board",
+    _ALGORITHMS,
+    step_sizes=(2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3, 8e-3),
+    iterations=120,
+    tuning_iterations=40,
+)
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    run(STUDY)

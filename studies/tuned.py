@@ -7,10 +7,11 @@ run with the best one on every seed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import tyro
 
 from ftw_agents.config import TrainConfig
 from ftw_agents.lm.base import BASES
@@ -21,14 +22,27 @@ LAST = 8
 """Iterations at the end whose played episodes say which step size is best."""
 
 
-def tuning_pieces(
-    algorithms: Mapping[str, TrainConfig], step_sizes: Sequence[float], out: Path, iterations: int
-) -> list[Piece]:
-    """One trial for each algorithm and step size.
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared.
 
-    Args:
-        algorithms: settings by name; step sizes, seeds and folders are put in here.
+    Attributes:
+        name: of the module that runs it, of its result and of its folder.
+        algorithms: settings by name; step sizes, seeds and folders are put in later.
+        step_sizes: the grid of the trials.
+        iterations, tuning_iterations: of each run and of each trial, where the command says no
+            other.
     """
+
+    name: str
+    algorithms: Mapping[str, TrainConfig]
+    step_sizes: Sequence[float]
+    iterations: int
+    tuning_iterations: int
+
+
+def tuning_pieces(study: Comparison, out: Path, iterations: int) -> list[Piece]:
+    """One trial for each algorithm and step size."""
     return [
         Piece(
             replace(
@@ -43,8 +57,8 @@ def tuning_pieces(
             base=BASES[config.env],
             test=0,
         )
-        for algo, config in algorithms.items()
-        for lr in step_sizes
+        for algo, config in study.algorithms.items()
+        for lr in study.step_sizes
     ]
 
 
@@ -59,7 +73,7 @@ def best_step_sizes(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def final_pieces(
-    algorithms: Mapping[str, TrainConfig],
+    study: Comparison,
     out: Path,
     iterations: int,
     seeds: int,
@@ -79,42 +93,40 @@ def final_pieces(
             base=BASES[config.env],
         )
         for seed in range(seeds)
-        for algo, config in algorithms.items()
+        for algo, config in study.algorithms.items()
     ]
 
 
-def compare(
-    algorithms: Mapping[str, TrainConfig],
-    step_sizes: Sequence[float],
-    command: str,
-    out: Path,
-    result: Path,
-    *,
-    jobs: int,
-    seeds: int,
-    iterations: int,
-    tuning_iterations: int,
-) -> None:
-    """Runs the trials, then all seeds with the step sizes they name, and writes the result.
+def run(study: Comparison) -> None:
+    """The command of a comparison: the trials, then all seeds with the step sizes they name."""
 
-    Args:
-        algorithms: settings by name.
-        step_sizes: the grid.
-        command: what runs the study, for the result.
-        out: folder of the runs.
-        result: where the figures go.
-        jobs: runs at a time, one thread each.
-        seeds: runs of each algorithm.
-        iterations: of each run.
-        tuning_iterations: of each trial.
-    """
-    tuning = run_pieces(tuning_pieces(algorithms, step_sizes, out, tuning_iterations), jobs)
-    chosen = best_step_sizes(tuning)
-    console.print(chosen)
-    final = run_pieces(final_pieces(algorithms, out, iterations, seeds, chosen), jobs)
-    write_result(
-        result,
-        command,
-        {"iterations": iterations, "tuning_iterations": tuning_iterations, "lr": chosen},
-        [*tuning, *final],
-    )
+    def main(
+        out: Path = Path("runs/studies") / study.name,
+        result: Path = Path(f"docs/studies/{study.name}.json"),
+        jobs: int = 2,
+        seeds: int = 5,
+        iterations: int = study.iterations,
+        tuning_iterations: int = study.tuning_iterations,
+    ) -> None:
+        """Runs the comparison.
+
+        Args:
+            out: folder of the runs.
+            result: where the figures go.
+            jobs: runs at a time, one thread each.
+            seeds: runs of each algorithm.
+            iterations: of 256 episodes each.
+            tuning_iterations: of each of the trials that choose the step size.
+        """
+        tuning = run_pieces(tuning_pieces(study, out, tuning_iterations), jobs)
+        chosen = best_step_sizes(tuning)
+        console.print(chosen)
+        final = run_pieces(final_pieces(study, out, iterations, seeds, chosen), jobs)
+        write_result(
+            result,
+            f"python -m studies.{study.name}",
+            {"iterations": iterations, "tuning_iterations": tuning_iterations, "lr": chosen},
+            [*tuning, *final],
+        )
+
+    tyro.cli(main)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -73,13 +72,15 @@ def test_a_result_says_what_made_it(tmp_path: Path) -> None:
     assert data["commit"]
 
 
-@pytest.mark.parametrize("study", [sokoban, sigma_board])
-def test_every_algorithm_gets_the_same_trials_and_budget(study: Any, tmp_path: Path) -> None:
-    algorithms = study.ALGORITHMS
-    trials = tuned.tuning_pieces(algorithms, study.STEP_SIZES, tmp_path, 8)
-    final = tuned.final_pieces(algorithms, tmp_path, 8, 5, dict.fromkeys(algorithms, 1e-3))
+@pytest.mark.parametrize("study", [sokoban.STUDY, sigma_board.STUDY])
+def test_every_algorithm_gets_the_same_trials_and_budget(
+    study: tuned.Comparison, tmp_path: Path
+) -> None:
+    algorithms = study.algorithms
+    trials = tuned.tuning_pieces(study, tmp_path, 8)
+    final = tuned.final_pieces(study, tmp_path, 8, 5, dict.fromkeys(algorithms, 1e-3))
     for algo in algorithms:
-        assert [p.config.lr for p in trials if p.about["algo"] == algo] == list(study.STEP_SIZES)
+        assert [p.config.lr for p in trials if p.about["algo"] == algo] == list(study.step_sizes)
         assert sorted(p.config.seed for p in final if p.about["algo"] == algo) == [0, 1, 2, 3, 4]
         assert algo in report.NAMES
     assert len({(p.config.episodes, p.config.iterations) for p in trials + final}) == 1
@@ -102,8 +103,8 @@ def test_all_pieces_have_settings_that_work(tmp_path: Path) -> None:
         *filter_study.pieces(tmp_path, 2, 4),
         *offline.pieces(tmp_path, 2, 4),
         *incident.pieces(tmp_path / "incident", 0, 2, 4),
-        *tuned.tuning_pieces(sokoban.ALGORITHMS, sokoban.STEP_SIZES, tmp_path / "sokoban", 4),
-        *tuned.tuning_pieces(sigma_board.ALGORITHMS, sigma_board.STEP_SIZES, tmp_path / "board", 4),
+        *tuned.tuning_pieces(sokoban.STUDY, tmp_path / "sokoban", 4),
+        *tuned.tuning_pieces(sigma_board.STUDY, tmp_path / "board", 4),
     ]
     for p in pieces:
         check_settings(p.config)
